@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from support.console_source import QueueSource
+from support.profiles import IS_NIGHTLY
 from textual._compositor import Compositor
 from textual.pilot import Pilot
 
@@ -21,6 +22,7 @@ from gw_tui.data.source import ClientSource as ClientSource, DataSource as DataS
 from gw_tui.rules.options import Options, QueueInfo
 from gw_tui.rules.preferences import Preferences as Preferences
 
+T = TypeVar("T")
 DEADLINE = 90.0
 POLL = 0.02
 STILL = 1_000.0
@@ -172,6 +174,14 @@ class Console:
         await self.pilot.pause()
 
 
+Scenario = Callable[[Console], Awaitable[None]]
+
+
+def of_all(*some: T, others: Sequence[T]) -> list[T]:
+    """Return representatives of what one function of the console is for; in `nightly` all."""
+    return [*some, *others] if IS_NIGHTLY else list(some)
+
+
 def search_of(screen: Any) -> Any:
     """Return the search that fills a list."""
     return screen.search
@@ -193,11 +203,6 @@ def queue_source(
     return ClientSource(lambda **options: connect(**{**options, "session_limits": limits}), info, crontab)
 
 
-def console_on(source: DataSource, **options: Any) -> ConsoleApp:
-    """Return a console that refreshes often."""
-    return ConsoleApp(source, Options(**{"period": 0.2, **options}))
-
-
 def stands_still() -> float:
     """Be a clock by which no age and no countdown goes on, however long the machine stands still."""
     return STILL
@@ -208,32 +213,46 @@ def _undrawn(self: Compositor, *_: Any, **__: Any) -> None:
     self._dirty_regions.clear()
 
 
-def run(
-    scenario: Callable[[Console], Awaitable[None]],
+def play(
+    scenario: Scenario,
+    source: Any,
     *,
-    source: QueueSource | None = None,
-    screen: str = "jobs",
-    size: tuple[int, int] = (80, 24),
-    clock: Callable[[], float] = stands_still,
+    size: tuple[int, int] = (120, 34),
+    clock: Callable[[], float] = time.monotonic,
     is_drawn: bool = False,
     **options: Any,
 ) -> None:
-    """Play a scenario on a console whose clock stands still; its first answers have arrived.
+    """Play a scenario on a console that refreshes often, from before its first answer.
 
     What is behind a dialog is on the screen only if the console `is_drawn`.
     """
 
     async def inside() -> None:
-        found = source or QueueSource()
-        app = ConsoleApp(found, Options(screen=screen, period=30.0, **options), clock=clock)
+        app = ConsoleApp(source, Options(**{"period": 0.2, **options}), clock=clock)
         async with app.run_test(size=size, notifications=True) as pilot:
-            console = Console(app, pilot, found)
-            app.NOTIFICATION_TIMEOUT = 3_600.0  # type: ignore[misc]
-            await console.until(lambda: app.state.snapshot is not None)
-            await console.answered()
-            await scenario(console)
+            await scenario(Console(app, pilot, source))
 
     with pytest.MonkeyPatch.context() as patch:
         if not is_drawn:
             patch.setattr(Compositor, "render_update", _undrawn)
         asyncio.run(inside())
+
+
+def run(
+    scenario: Scenario,
+    *,
+    source: QueueSource | None = None,
+    screen: str = "jobs",
+    size: tuple[int, int] = (80, 24),
+    clock: Callable[[], float] = stands_still,
+    **options: Any,
+) -> None:
+    """Play a scenario on a console whose clock stands still; its first answers have arrived."""
+
+    async def begun(console: Console) -> None:
+        console.app.NOTIFICATION_TIMEOUT = 3_600.0  # type: ignore[misc]
+        await console.until(lambda: console.state.snapshot is not None)
+        await console.answered()
+        await scenario(console)
+
+    play(begun, source or QueueSource(), screen=screen, size=size, clock=clock, period=30.0, **options)

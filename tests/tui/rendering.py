@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from string import ascii_letters, digits
 from typing import Final
 
@@ -140,6 +140,16 @@ def _read_line(text: str, row: str, paints: Mapping[str, str], width: int) -> Ce
         if row
         else [(each, "") for each in characters]
     )
+
+
+def in_first_theme(screen: RenderedScreen, variables: Mapping[str, str]) -> RenderedScreen:
+    """Return a screen painted with the colours of the first theme in place of the names of its variables."""
+
+    @cache
+    def coloured(paint: str) -> str:
+        return " ".join(variables.get(each, each).split("|")[0].upper() for each in paint.split())
+
+    return RenderedScreen([[(character, coloured(paint)) for character, paint in line] for line in screen.lines])
 
 
 # -- comparing -------------------------------------------------------------------------------------------------------

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
 import random
-import shlex
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from console_fixture import Console, console_on, queue_source
+from console_fixture import queue_source
 from psycopg.rows import dict_row
 
-from gw_core import Client, Job, JobSpec, JobState, Selection
+from gw_core import Client, Job, JobSpec, Selection
 from gw_core.front_ends import FoundJob
 from gw_tui.actions import Action, Complete, Fail, Reschedule, Restore, Retry
-from gw_tui.actions.log import ActionLog
 
 pytestmark = pytest.mark.once
 
@@ -179,145 +171,4 @@ def test_removed_jobs_come_back_with_everything_that_mattered(url: str, source: 
 # -- what is copied can be typed -------------------------------------------------------------------------------------
 
 
-def gw(url: str, command: str) -> str:
-    words = shlex.split(command)
-    assert words[0] == "gw"
-    environment = {**os.environ, "DATABASE_URL": url, "NO_COLOR": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "gw_cli", *words[1:]],
-        env=environment,
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def copied(url: str, filter_: str, choice: str) -> tuple[int, str]:
-    """Copy what would do an action to the first job of a list by the console's own keys."""
-    found: list[tuple[int, str]] = []
-
-    async def inside() -> None:
-        app = console_on(
-            queue_source(url),
-            screen="jobs",
-            filter=filter_,
-        )
-        async with app.run_test(size=(80, 24)) as pilot:
-            console = Console(app, pilot, app.state.source)
-            await console.until(lambda: console.is_on("jobs") and console.table("#jobs").keys)
-            await pilot.pause()
-            (target,) = console.screen("jobs").targets()
-            await console.press("Y")
-            await console.reach("Choose")
-            await pilot.pause()
-            app.screen.dismiss(choice)
-            await console.until(lambda: app.clipboard)
-            found.append((target.job.id, app.clipboard))
-
-    asyncio.run(inside())
-    return found[0]
-
-
-@pytest.mark.parametrize(
-    ("choice", "filter_"),
-    [
-        ("retry", "state:failed"),
-        ("reschedule", "state:failed"),
-        ("fail", "state:scheduled"),
-        ("complete", "state:scheduled"),
-        ("unlock", "state:running"),
-    ],
-)
-def test_what_was_copied_does_the_act_when_it_is_typed(url: str, choice: str, filter_: str) -> None:
-    job_id, text = copied(url, filter_, choice)
-    before = table(url)[job_id]
-
-    gw(url, f"{text} --yes" if choice == "unlock" else text)  # the prompt is answered with yes
-
-    after = table(url).get(job_id)
-    match choice:
-        case "retry":
-            retried(before, after)
-        case "fail":
-            assert after is not None
-            assert after["attempts"] == after["max_attempts"]
-        case "complete":
-            assert after is None
-        case "unlock":
-            assert after is not None
-            assert (before["locked_by"] is None, after["locked_by"]) == (False, None)
-        case _:
-            assert after is not None
-            assert after["run_at"] != before["run_at"]
-
-
 # -- what is retried runs again --------------------------------------------------------------------------------------
-
-
-def test_a_job_retried_from_the_console_is_run_by_a_real_worker(url: str, tmp_path: Path) -> None:
-    tasks = tmp_path / "tasks"
-    tasks.mkdir()
-    for number in range(3):
-        (tasks / f"task_{number}.py").write_text(
-            "from pathlib import Path\n\n\ndef run(payload, context):\n"
-            f"    Path({str(tmp_path)!r}, f'ran-{{context.job.id}}').touch()\n"
-        )
-    job_id = retried_by_keys(url, tmp_path / "actions.jsonl")
-
-    gw(url, f"gw run --once --tasks {shlex.quote(str(tasks))}")
-
-    assert (tmp_path / f"ran-{job_id}").exists()
-    assert job_id not in table(url)
-    (line,) = (tmp_path / "actions.jsonl").read_text("utf-8").splitlines()
-    assert json.loads(line)["completed"] == [str(job_id)]
-
-
-def retried_by_keys(url: str, log: Path) -> int:
-    """Retry the first failed job by the key the screen names."""
-    found: list[int] = []
-
-    async def inside() -> None:
-        app = console_on(
-            queue_source(url),
-            screen="jobs",
-            filter="state:failed",
-            action_log=log,
-        )
-        async with app.run_test(size=(80, 24)) as pilot:
-            console = Console(app, pilot, app.state.source)
-            await console.until(lambda: console.is_on("jobs") and console.table("#jobs").keys)
-            await pilot.pause()
-            (target,) = console.screen("jobs").targets()
-            assert "r Retry" in console.text
-            await console.press("r")
-            await console.until(lambda: app.action_runner.last is not None)
-            found.append(target.job.id)
-
-    asyncio.run(inside())
-    return found[0]
-
-
-def test_the_log_of_a_real_removal_can_be_added_again(url: str, source: Any, tmp_path: Path) -> None:
-    log = ActionLog(tmp_path / "actions.jsonl")
-    # Failed jobs are not restored this way: they would run again.
-    ready = Selection.of(state=JobState.READY)
-    page = [each for each in source.page(ready, limit=50).jobs if each.job.locked_by is None][:5]
-    action = Complete(jobs=[each.job for each in page])
-    before = table(url)
-    log.note(source.info, action, next(source.run(action)))
-
-    jobs = [each["job"] for each in json.loads(log.path.read_text("utf-8"))["deleted"]]
-    (tmp_path / "jobs.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in jobs))
-    gw(url, f"gw add --from {shlex.quote(str(tmp_path / 'jobs.jsonl'))}")
-
-    after = table(url)
-    new = [row for job_id, row in after.items() if job_id not in before]
-    assert len(new) == len(page) == 5
-    kept = ("identifier", "key", "flags", "priority", "run_at", "job_queue_id")
-    assert [{name: row[name] for name in kept} for row in new] == [
-        {name: before[each.job.id][name] for name in kept} for each in page
-    ]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +13,7 @@ import psycopg
 import pytest
 from console_fixture import queue_source
 from support.task_builders import a_job
+from support.warm_program import run_gw
 
 from gw_core import Job, JobSpec, RecoverySettings, Selection
 from gw_core.front_ends import CleanupTarget
@@ -170,21 +169,13 @@ def test_what_is_copied_does_what_the_act_does(ground: Ground, name: str) -> Non
 
 def gw(url: str, command: str) -> None:
     """Type a command; answer its prompt with yes."""
-    words = shlex.split(command)
-    assert words[0] == "gw"
-    sure = ["--yes"] if words[1] in ASKS else []
+    program, *words = shlex.split(command)
+    assert program == "gw"
+    sure = ["--yes"] if words[0] in ASKS else []
     environment = {**os.environ, "DATABASE_URL": url, "NO_COLOR": "1", "GW_RECOVERY_DELAY": "2h"}
-    done = subprocess.run(
-        [sys.executable, "-m", "gw_cli", words[1], *sure, *words[2:]],
-        env=environment,
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode in (0, 1), done.stderr
-    assert "Traceback" not in done.stderr
+    done = run_gw([words[0], *sure, *words[1:]], folder=Path(__file__).parents[2], environment=environment)
+    assert done.code in (0, 1), done.err
+    assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize(

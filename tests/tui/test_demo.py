@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from console_fixture import Console, console_on
+from console_fixture import Console, play
 
 from gw_core import JobState, Selection
 from gw_tui.data.recording import ReplaySource
@@ -18,17 +16,14 @@ def demo() -> ReplaySource:
 
 
 def test_every_screen_has_an_answer() -> None:
-    async def inside() -> None:
-        app = console_on(ReplaySource(), period=60.0)
-        async with app.run_test(size=(120, 34)) as pilot:
-            console = Console(app, pilot, app.state.source)
-            await console.until(lambda: app.state.snapshot is not None)
-            for screen in app.MODES:
-                app.visit(screen)
-                await console.reach(screen)
-                await console.answered()
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: console.state.snapshot is not None)
+        for screen in console.app.MODES:
+            console.app.visit(screen)
+            await console.reach(screen)
+            await console.answered()
 
-    asyncio.run(inside())
+    play(scenario, ReplaySource(), period=60.0)
 
 
 def test_all_states_are_there_and_the_numbers_agree(demo: ReplaySource) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from console_fixture import Console, run
+from console_fixture import Console, of_all, run
 from support.console_source import QueueSource
 
 from gw_core import Client, Job, JobSpec, JobState
@@ -178,7 +178,7 @@ def test_the_help_of_the_job_screen_is_about_one_job() -> None:
     run(scenario, source=source, filter=f"id:{job.id}")
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 34), (160, 45)], ids=str)
+@pytest.mark.parametrize("size", of_all((80, 24), others=((120, 34), (160, 45))), ids=str)
 def test_the_steps_of_a_job_and_what_waits_for_it_are_one_key_away_at_most(size: tuple[int, int]) -> None:
     source = QueueSource()
     job = a_job(source, JobState.BACKOFF, attempts=24, last_error="\n".join(f"line {n}" for n in range(40)))

@@ -87,14 +87,6 @@ def test_only_what_matches_is_shown(text: str, found: set[str]) -> None:
     run(scenario)
 
 
-def test_a_filter_from_the_command_line_is_in_force_from_the_start() -> None:
-    async def scenario(console: Console) -> None:
-        await ready(console)
-        assert states(console) == {"failed"}
-
-    run(scenario, filter="state:failed")
-
-
 def test_a_filter_from_the_command_line_that_is_wrong_is_said_and_left_aside() -> None:
     async def scenario(console: Console) -> None:
         await ready(console)
@@ -180,15 +172,6 @@ def test_marks_are_kept_by_id_over_pages_and_name_the_targets() -> None:
         assert {str(each.job.id) for each in screen.targets()} == {*first[:4], console.table().keys[0]}
         await console.press("A")
         assert len(console.table().marks) == 4 + len(console.table().keys)
-
-    run(scenario)
-
-
-def test_without_marks_the_job_under_the_cursor_is_the_target() -> None:
-    async def scenario(console: Console) -> None:
-        screen = await ready(console)
-        await console.press("down")
-        assert [str(each.job.id) for each in screen.targets()] == [console.table().keys[1]]
 
     run(scenario)
 
@@ -423,15 +406,3 @@ def test_no_action_runs_while_all_matches_are_being_marked() -> None:
         assert screen.check_action("retry", ()) is True
 
     run(scenario, filter="state:failed")
-
-
-def test_every_ready_job_of_a_long_queue_can_be_marked() -> None:
-    source = QueueSource(jobs=0)
-    source.queue.run("select count(add_job('t', run_at => now() - interval '1 hour')) from generate_series(1, 1200)")
-
-    async def scenario(console: Console) -> None:
-        await console.until(lambda: console.table().keys)
-        await console.press("ctrl+a")
-        await console.until(lambda: len(console.table().marks) == 1_200)
-
-    run(scenario, source=source, filter="state:ready")

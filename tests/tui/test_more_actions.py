@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from console_fixture import Console, Preferences, run
 from support.console_queue import ALIVE
 from support.console_source import QueueSource
@@ -49,7 +48,7 @@ def test_a_job_that_waits_is_removed_by_its_key_and_comes_back() -> None:
         await console.notified(f"job {job_id} removed · U restores it")
         assert job_id not in source.queue.by_id
         await console.reach("jobs")
-        await console.press("U")
+        await console.press("7", "U")  # also from the events
         await console.until(lambda: any(each.job_key == key for each in source.queue.by_id.values()))
 
     run(scenario, source=source)
@@ -90,16 +89,7 @@ def test_a_job_that_changed_between_the_question_and_the_answer_is_left_alone() 
     run(scenario, source=source)
 
 
-def test_a_key_that_no_job_has_is_said_to_be_unknown() -> None:
-    async def scenario(console: Console) -> None:
-        await ask_for(console, "nobody")
-        await console.notified("No job has the key 'nobody'")
-        assert console.source.actions == [FindByKey(key="nobody")]
-
-    run(scenario)
-
-
-def test_the_key_of_the_job_under_the_cursor_is_offered() -> None:
+def test_the_key_of_the_job_under_the_cursor_is_offered_and_one_that_no_job_has_is_reported() -> None:
     source = QueueSource()
     _, key = keyed(source, running=False)
 
@@ -111,6 +101,9 @@ def test_the_key_of_the_job_under_the_cursor_is_offered() -> None:
         assert entry.value == key
         await console.press("o", "t", "h", "e", "r")  # typing replaces what was offered
         assert entry.value == "other"
+        await console.press("enter")
+        await console.notified("No job has the key 'other'")
+        assert console.source.actions == [FindByKey(key="other")]
 
     run(scenario, source=source, filter=f"job_key:{key}")
 
@@ -155,22 +148,18 @@ def test_the_command_line_offers_maintenance_on_every_screen() -> None:
     run(scenario, screen="overview")
 
 
-def test_read_only_the_command_line_offers_the_doctor_and_no_act() -> None:
+def test_maintenance_by_name_shows_first_what_it_would_do_and_asks_only_where_something_is_to_be_done() -> None:
     async def scenario(console: Console) -> None:
-        assert console.app.check_action("cleanup_failed_jobs", ()) is False
-        assert console.app.check_action("sweep_now", ()) is False
-        assert console.app.check_action("run_doctor", ()) is True
-
-    run(scenario, source=QueueSource(read_only=True), screen="overview")
-
-
-def test_a_sweep_by_name_shows_first_what_it_would_do() -> None:
-    async def scenario(console: Console) -> None:
+        for name in ("cleanup_unused_tasks", "cleanup_unused_queues"):
+            console.notices.clear()
+            await console.app.run_action(name)
+            await console.notified("Nothing to clean up")
+        assert len(console.source.actions) == 2
         await console.app.run_action("sweep_now")
         await console.reach("Confirm")
         assert "last heartbeat 9m04s ago" in console.text
         await console.press("right", "enter")
-        assert await console.acted(2) == [Sweep(dry_run=True), Sweep()]
+        assert (await console.acted(4))[2:] == [Sweep(dry_run=True), Sweep()]
 
     run(scenario, screen="overview")
 
@@ -183,6 +172,7 @@ def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
         await console.press("enter")
         await console.reach("Confirm")
         assert f"{count} failed jobs." in console.text
+        assert "cannot be undone" in console.text
         await console.type(str(count))
         await console.press("enter")
         await console.notified(f"{count} failed jobs deleted")
@@ -193,30 +183,11 @@ def test_failed_jobs_are_counted_before_anybody_is_asked() -> None:
     run(scenario, screen="overview")
 
 
-def test_where_nothing_needs_cleanup_no_question_is_asked() -> None:
-    async def scenario(console: Console) -> None:
-        for name in ("cleanup_unused_tasks", "cleanup_unused_queues"):
-            console.notices.clear()
-            await console.app.run_action(name)
-            await console.notified("Nothing to clean up")
-        assert len(console.source.actions) == 2
-
-    run(scenario, screen="overview")
-
-
-def test_the_doctor_can_be_asked_now() -> None:
-    async def scenario(console: Console) -> None:
-        await console.app.run_action("run_doctor")
-        await console.until(lambda: console.is_on("locks"))
-        await console.notified("Doctor: 1 error, 1 warning")
-
-    run(scenario, screen="overview")
-
-
-def test_a_command_without_a_key_can_have_a_key() -> None:
+def test_the_doctor_can_be_asked_now_also_by_a_key_of_ones_own() -> None:
     async def scenario(console: Console) -> None:
         await console.press("X")
         await console.until(lambda: console.is_on("locks"))
+        await console.notified("Doctor: 1 error, 1 warning")
 
     run(scenario, screen="overview", preferences=Preferences(keys={"run_doctor": "X"}))
 
@@ -263,29 +234,34 @@ def test_the_holder_of_a_queue_is_offered_to_be_unlocked_without_a_choice() -> N
     run(scenario, screen="queues")
 
 
-@pytest.mark.parametrize(("screen", "kind"), [("queues", "queue"), ("tasks", "task"), ("cron", "cron")])
-def test_what_is_under_the_cursor_is_paused_and_resumed(screen: str, kind: str) -> None:
-    async def scenario(console: Console) -> None:
+def test_what_is_under_the_cursor_is_paused_and_resumed() -> None:
+    async def pause(console: Console, screen: str, kind: str) -> None:
+        done = len(console.source.actions)
+        console.app.visit(screen)
+        await console.reach(screen)
         await console.rows()
         name = console.table().highlighted
         await console.press("P")
         dialog = await console.reach("Confirm")
         dialog.query_one("#typed", Input).value = "provider down"
         dialog.query_one("#ok", Button).press()
-        _, paused = await console.acted(2)
-        assert paused == Pause(target=f"{kind}:{name}", reason="provider down")
+        assert (await console.acted(done + 2))[-1] == Pause(target=f"{kind}:{name}", reason="provider down")
         await console.until(lambda: "paused" in console.text)
         await console.until(lambda: "provider down" in console.text)
 
         await console.press("P")
         (await console.reach("Confirm")).query_one("#ok", Button).press()
-        assert (await console.acted(4))[3] == Resume(target=f"{kind}:{name}")
+        assert (await console.acted(done + 4))[-1] == Resume(target=f"{kind}:{name}")
         await console.until(lambda: "provider down" not in console.text)
 
-    run(scenario, screen=screen, size=(140, 34))
+    async def scenario(console: Console) -> None:
+        for screen, kind in (("queues", "queue"), ("tasks", "task"), ("cron", "cron")):
+            await pause(console, screen, kind)
+
+    run(scenario, screen="queues", size=(140, 34))
 
 
-def test_a_question_copies_what_it_would_do_with_what_was_filled_in() -> None:
+def test_a_question_and_a_form_copy_what_they_would_do_with_what_was_filled_in() -> None:
     async def scenario(console: Console) -> None:
         await console.rows()
         (target,) = console.screen("jobs").targets()
@@ -293,19 +269,14 @@ def test_a_question_copies_what_it_would_do_with_what_was_filled_in() -> None:
         dialog = await console.reach("Confirm")
         dialog.query_one("#typed", Input).value = "it's over"
         assert await copied(console, "ctrl+y") == f"gw fail {target.job.id} '--reason=it'\"'\"'s over'"
-        assert console.source.actions == []
-
-    run(scenario, filter="state:scheduled")
-
-
-def test_the_form_of_another_time_copies_its_change() -> None:
-    async def scenario(console: Console) -> None:
-        await console.rows()
-        (target,) = console.screen("jobs").targets()
+        await console.press("escape")
+        await console.reach("jobs")
+        console.app.copy_to_clipboard("")
         await console.press("t")
         dialog = await console.reach("RescheduleDialog")
         dialog.query_one("#priority", Input).value = "-5"
         assert await copied(console, "ctrl+y") == f"gw reschedule {target.job.id} --priority=-5"
+        assert console.source.actions == []
 
     run(scenario, filter="state:scheduled")
 
@@ -336,18 +307,3 @@ def test_what_an_entry_or_an_alert_says_is_copied() -> None:
         assert "connection" in await copied(console, "y")
 
     run(scenario, screen="overview")
-
-
-def test_what_was_removed_can_be_brought_back_from_the_events() -> None:
-    source = QueueSource()
-    _, key = keyed(source, running=False)
-
-    async def scenario(console: Console) -> None:
-        await ask_for(console, key)
-        await console.reach("Confirm")
-        await console.press("right", "enter")
-        await console.acted(2)
-        await console.press("7", "U")
-        await console.until(lambda: any(each.job_key == key for each in source.queue.by_id.values()))
-
-    run(scenario, source=source)

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 
 import psycopg
 import pytest
-from console_fixture import Console, console_on, queue_source
+from console_fixture import Console, Scenario, play as play_on, queue_source
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.database_proxy import DatabaseProxy
 from support.waiting import wait_until
 
-from gw_core import Client, Job, JobContext, JobSpec, JobState, Runner, Selection, TaskRegistry
+from gw_core import Client, Job, JobSpec, Runner, TaskRegistry
 from gw_core.front_ends import FrontEnd, ReadOnlyError
 from gw_core.worker import timeouts
-from gw_tui.actions import Add, Cancel, Complete, CountExactly, Fail, Reschedule, Restore, Retry, Sweep, Unlock
+from gw_tui.actions import Add, CountExactly
 
 pytestmark = pytest.mark.once
-
-Scenario = Callable[[Console], Awaitable[None]]
 
 
 def play(url: str, scenario: Scenario, **more: object) -> None:
     """Play a scenario on a console over a real queue."""
-
-    async def inside() -> None:
-        source = queue_source(url, **more)
-        app = console_on(source, period=0.1)
-        async with app.run_test(size=(120, 34), notifications=True) as pilot:
-            await scenario(Console(app, pilot, source))
-
-    asyncio.run(inside())
+    play_on(scenario, queue_source(url, **more), period=0.1)
 
 
 class Queue:
@@ -168,27 +157,12 @@ def test_a_table_locked_by_another_session_is_no_loss_and_does_not_block_others(
     play(queue.url, scenario)
 
 
-def test_a_schema_that_is_missing_is_waited_for(empty_database_url: str) -> None:
-    async def scenario(console: Console) -> None:
-        await console.shows("▲ NO SCHEMA")
-        await console.shows("gw migrate")
-        await asyncio.to_thread(migrate, empty_database_url)
-        await live(console)
-
-    play(empty_database_url, scenario)
-
-
 def test_a_schema_without_a_queue_names_those_that_have_one(queue: Queue) -> None:
     async def scenario(console: Console) -> None:
         await console.shows("NO SCHEMA")
         await console.shows("--schema opens another: graphile_worker")
 
     play(queue.url, scenario, schema="elsewhere")
-
-
-def migrate(url: str) -> None:
-    with Client(url) as client:
-        client.migrate()
 
 
 def test_a_role_without_rights_gets_a_message_and_is_let_in_once_it_has_them(queue: Queue) -> None:
@@ -234,93 +208,6 @@ def test_leaving_waits_for_no_statement(queue: Queue) -> None:
 
 
 # -- actions ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def source(queue: Queue) -> Iterator[Any]:
-    found = queue_source(queue.url)
-    yield found
-    found.close()
-
-
-def some(source: Any, state: JobState, count: int) -> list[Job]:
-    return [each.job for each in source.page(Selection.of(state=state), limit=count).jobs]
-
-
-def test_acts_do_what_they_say_and_leave_alone_what_has_changed(queue: Queue, source: Any) -> None:
-    first, second, third = some(source, JobState.READY, 3)
-    queue.run(f"update _private_jobs set locked_at = now(), locked_by = 'w7' where id = {second.id}")
-
-    failed = next(source.run(Fail(jobs=[first, second], reason="enough")))
-    again = next(source.run(Fail(jobs=[first])))
-    retried = next(source.run(Retry(jobs=some(source, JobState.FAILED, 1))))
-    removed = next(source.run(Complete(jobs=[third])))
-    gone = next(source.run(Complete(jobs=[third])))
-    restored = next(source.run(Restore(jobs=removed.removed)))
-
-    assert failed.done == (str(first.id),)
-    assert [each.why for each in failed.skipped] == ["locked by w7"]
-    assert again.skipped[0].why.startswith("changed (attempts 0→25")
-    assert retried.done == (str(first.id),)
-    assert queue.run(f"select attempts, is_available from _private_jobs where id = {first.id}") == [(0, True)]
-    assert removed.done == (str(third.id),)
-    assert [each.why for each in gone.skipped] == ["gone"]
-    assert queue.run(f"select payload->>'n' from _private_jobs where id = {restored.done[0]}") == [("2",)]
-
-
-def test_jobs_are_rescheduled_added_and_workers_unlocked(queue: Queue, source: Any) -> None:
-    (seen,) = some(source, JobState.READY, 1)
-
-    next(source.run(Reschedule(jobs=[seen], run_at=timedelta(hours=1), priority=7)))
-    added = next(source.run(Add(spec=JobSpec(task="mail", queue_name="q"))))
-    queue.run("update _private_jobs set locked_at = now(), locked_by = 'dead' where task_id = 1")
-    unlocked = next(source.run(Unlock(workers=["dead"])))
-
-    assert queue.run(f"select priority, run_at > now() from _private_jobs where id = {seen.id}") == [(7, True)]
-    assert queue.run(f"select count(*) from _private_jobs where id = {added.done[0]}") == [(1,)]
-    assert unlocked.done == ("dead",)
-    assert queue.run("select count(*) from _private_jobs where locked_by = 'dead'") == [(0,)]
-
-
-def test_a_sweep_says_first_what_it_would_do(queue: Queue, source: Any) -> None:
-    queue.run("update _private_jobs set locked_at = now() - interval '5 hours', locked_by = 'node-1' where id < 4")
-
-    said = next(source.run(Sweep(dry_run=True)))
-    done = next(source.run(Sweep()))
-
-    assert said.done == done.done == ("node-1",)
-    assert (said.sweep.jobs, done.sweep.jobs) == (3, 3)
-    assert queue.run("select count(*) from _private_jobs where locked_by is not null") == [(0,)]
-
-
-def test_an_exact_count_is_one(source: Any) -> None:
-    assert next(source.run(CountExactly())).statistics.total.value == 30
-
-
-def test_a_running_job_is_cancelled_on_its_worker(queue: Queue, source: Any) -> None:
-    tasks, begun = TaskRegistry(), threading.Event()
-
-    def long(payload: object, context: JobContext) -> None:
-        begun.set()
-        assert context.should_stop.wait(60)
-        raise RuntimeError("stopped")
-
-    tasks.register("long", long)
-    with Client(queue.url) as client:
-        job = client.add("long")
-    runner = Runner(queue.url, tasks=tasks, handle_signals=False)
-    runner.start()
-    try:
-        assert begun.wait(60)
-        (found,) = source.page(Selection.of(id=job.id)).jobs
-
-        result = next(source.run(Cancel(jobs=[found.job])))
-    finally:
-        runner.stop()
-        runner.wait()
-
-    assert result.done == (str(job.id),)
-    assert queue.run(f"select attempts >= max_attempts from _private_jobs where id = {job.id}") == [(True,)]
 
 
 def test_a_waiting_job_is_cancelled_with_its_key(queue: Queue) -> None:

@@ -102,22 +102,6 @@ def test_queues_stand_by_name_where_counting_them_takes_too_long() -> None:
     run(scenario, source=source, screen="queues")
 
 
-def test_queues_are_shown_page_by_page() -> None:
-    source = QueueSource()
-    for number in range(PAGE + 20):
-        source.queue.insert("t", queue=f"q{number:04}")
-
-    async def scenario(console: Console) -> None:
-        await console.rows()
-        first = console.table().keys
-        await console.press("n")
-        await console.until(lambda: console.table().keys and not set(console.table().keys) & set(first))
-        await console.press("p")
-        await console.until(lambda: console.table().keys == first)
-
-    run(scenario, source=source, screen="queues")
-
-
 # -- workers ---------------------------------------------------------------------------------------------------------
 
 
@@ -277,13 +261,15 @@ def test_every_screen_fits_every_size() -> None:
     async def scenario(console: Console) -> None:
         for size in ((60, 20), (80, 24), (160, 45)):
             await console.pilot.resize_terminal(*size)
-            for key in "23456":
+            for key in "1234567":
                 await console.press(key)
                 await console.rows()
                 await console.until(lambda size=size: len(console.text.splitlines()) == size[1])
                 lines = console.text.splitlines()
                 assert max(map(len, lines)) <= size[0]
-                assert "Help" in lines[-1]
+                assert "LIVE" in lines[1]
+                assert "? Help" in lines[-1]
+                assert key != "1" or "q Quit" in lines[-1]
 
     run(scenario)
 

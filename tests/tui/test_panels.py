@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from console_fixture import Console, run
+from console_fixture import Console, of_all, run
 from support.console_source import QueueSource
 
 from gw_core import JobState
@@ -73,7 +73,7 @@ def test_there_is_no_pane_where_there_is_no_room() -> None:
     run(scenario, screen="jobs", size=(120, 34))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 34)])
+@pytest.mark.parametrize("size", of_all((80, 24), others=((120, 34),)))
 def test_errors_shows_the_whole_error_below_where_there_is_no_room_beside(size: tuple[int, int]) -> None:
     async def scenario(console: Console) -> None:
         table, panel = console.table("#errors"), pane(console)
@@ -90,7 +90,7 @@ def test_errors_shows_the_whole_error_below_where_there_is_no_room_beside(size: 
     run(scenario, screen="errors", size=size)
 
 
-@pytest.mark.parametrize("size", [(120, 34), (200, 50)])
+@pytest.mark.parametrize("size", of_all((120, 34), others=((200, 50),)))
 def test_where_there_is_height_the_description_follows_the_list(size: tuple[int, int]) -> None:
     async def scenario(console: Console) -> None:
         table, panel = console.table("#crontabs"), pane(console, "#below")
@@ -143,8 +143,8 @@ def test_secrets_in_the_pane_of_jobs_are_masked_until_asked_for() -> None:
 
 def test_y_copies_the_panel_that_has_the_focus_and_z_zooms_it() -> None:
     copied: list[str] = []
-    beside = dict.fromkeys(("errors", "jobs", "history", "events"), "#beside")
-    panels = {**beside, "cron": "#below", "locks": "#below"}
+    beside = dict.fromkeys(of_all("errors", others=("jobs", "history", "events")), "#beside")
+    panels = {**beside, **dict.fromkeys(of_all("locks", others=("cron",)), "#below")}
 
     async def scenario(console: Console) -> None:
         console.app.copy = lambda text, words="": copied.append(text)  # type: ignore[method-assign]

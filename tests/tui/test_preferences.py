@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_fixture import Console, run
+from console_fixture import Console, of_all, run
 from support.console_source import QueueSource
 
 from gw_tui.rules.preferences import Preferences, TableChoice, TableSort
 
 WIDE = (120, 34)
-LISTS = ["jobs", "queues", "workers", "cron", "locks", "events", "tasks", "errors", "history"]
+LISTS = of_all("jobs", "tasks", "locks", others=("queues", "workers", "cron", "events", "errors", "history"))
 
 
 def front(console: Console) -> Any:
@@ -172,7 +172,13 @@ def test_a_sort_alone_leaves_the_columns_to_the_width() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"screens": 3}', '{"screens": {"tasks": [1]}}', "[" * 5_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", '{"screens": 3}', '{"screens": {"tasks": [1]}}', "[" * 5_000),
+        '{"screens": {"tasks": {"columns": "task", "sort": "moon down"}}}',
+    ],
+)
 def test_a_damaged_file_holds_no_choice_and_is_replaced(tmp_path: Path, text: str) -> None:
     path = tmp_path / "console.json"
     path.write_text(text)
@@ -183,16 +189,9 @@ def test_a_damaged_file_holds_no_choice_and_is_replaced(tmp_path: Path, text: st
     assert Preferences(path=path).choice("tasks").columns == ("task",)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"screens": {"tasks": {"columns": "task", "sort": "moon down"}}}',
-        '{"screens": {"tasks": {"columns": [1, "moon"], "sort": "moon desc"}}}',
-    ],
-)
-def test_columns_that_no_list_has_are_ignored_and_replaced(tmp_path: Path, text: str) -> None:
+def test_columns_that_no_list_has_are_ignored_and_replaced(tmp_path: Path) -> None:
     path = tmp_path / "console.json"
-    path.write_text(text)
+    path.write_text('{"screens": {"tasks": {"columns": [1, "moon"], "sort": "moon desc"}}}')
 
     async def scenario(console: Console) -> None:
         screen = await filled(console)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from console_fixture import Console, console_on, queue_source
+from console_fixture import Console, Scenario, play as play_on, queue_source
 from support.databases import install_schema
 from support.postgres_server import Server
 
@@ -34,15 +34,8 @@ def queue(server: Server) -> Server:
     return server
 
 
-def play(url: str, scenario: Callable[[Console], Awaitable[None]]) -> None:
-    async def inside() -> None:
-        source = queue_source(url)
-        app = console_on(source, screen="jobs", filter="state:failed")
-        assert app.state.phase == "connecting"
-        async with app.run_test(size=(80, 24), notifications=True) as pilot:
-            await scenario(Console(app, pilot, source))
-
-    asyncio.run(inside())
+def play(url: str, scenario: Scenario) -> None:
+    play_on(scenario, queue_source(url), size=(80, 24), screen="jobs", filter="state:failed")
 
 
 async def away(console: Console) -> None:

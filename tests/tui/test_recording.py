@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, cast
 
 import pytest
-from console_fixture import Console, console_on
-from support.console_source import QueueSource
+from console_fixture import Console, play
 
 from gw_core.errors import GraphileWorkerError
 from gw_tui.data.recording import ReplaySource
@@ -72,30 +70,25 @@ def test_the_demo_is_paused_moved_and_marks_its_end() -> None:
 def test_the_console_says_that_it_replays_and_where_it_is() -> None:
     clock = Clock()
 
-    async def inside() -> None:
-        app = console_on(ReplaySource(clock=clock), period=30.0)
-        async with app.run_test(size=(120, 24)) as pilot:
-            console = Console(app, pilot, QueueSource())
-            await console.shows("REPLAY 00:00 of 02:00")
-            assert "LIVE" not in console.text
-            assert app.state.is_listening
-            await console.press("space")
-            await console.shows("REPLAY PAUSED 00:00 of 02:00")
-            await console.press(*["greater_than_sign"] * 4)
-            await console.shows("REPLAY ENDED 02:00 of 02:00")
-            await console.press("less_than_sign")
-            await console.shows("REPLAY PAUSED 01:30 of 02:00")
+    async def scenario(console: Console) -> None:
+        await console.shows("REPLAY 00:00 of 02:00")
+        assert "LIVE" not in console.text
+        assert console.state.is_listening
+        await console.press("space")
+        await console.shows("REPLAY PAUSED 00:00 of 02:00")
+        await console.press(*["greater_than_sign"] * 4)
+        await console.shows("REPLAY ENDED 02:00 of 02:00")
+        await console.press("less_than_sign")
+        await console.shows("REPLAY PAUSED 01:30 of 02:00")
 
-    asyncio.run(inside())
+    play(scenario, ReplaySource(clock=clock), size=(120, 24), period=30.0)
 
 
 def test_the_console_shows_the_demo_read_only() -> None:
-    async def inside() -> None:
-        app = console_on(ReplaySource(), period=30.0, screen="jobs")
-        async with app.run_test(size=(80, 24)) as pilot:
-            console = Console(app, pilot, QueueSource())
-            await console.shows("READ-ONLY")
-            await console.until(lambda: app.state.snapshot is not None)
-            assert app.check_action("sweep_now", ()) is False
+    async def scenario(console: Console) -> None:
+        await console.shows("READ-ONLY")
+        await console.until(lambda: console.state.snapshot is not None)
+        assert console.app.check_action("sweep_now", ()) is False
+        assert console.app.check_action("run_doctor", ()) is True
 
-    asyncio.run(inside())
+    play(scenario, ReplaySource(), period=30.0, screen="jobs")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 
 import psycopg
 import pytest
-from console_fixture import Console, console_on, queue_source, search_of
+from console_fixture import Console, Scenario, play as play_on, queue_source, search_of
 
-from gw_core import Client, JobSpec, RetryAfter, Runner, Selection, TaskRegistry, cron_item
+from gw_core import Client, JobSpec, RetryAfter, Runner, TaskRegistry, cron_item
 from gw_tui.text.formatting import NOTHING
 
 pytestmark = pytest.mark.once
@@ -48,113 +47,29 @@ def url(database_url: str) -> Iterator[str]:
     return database_url
 
 
-def play(url: str, scenario: Callable[[Console], Awaitable[None]], screen: str = "jobs", **options: str) -> None:
-    async def inside() -> None:
-        items = [cron_item("0 * * * *", "task_1", id="hourly", fill=timedelta(hours=2))]
-        source = queue_source(url, crontab=lambda: items)
-        app = console_on(source, screen=screen, **options)
-        async with app.run_test(size=(120, 34), notifications=True) as pilot:
-            await scenario(Console(app, pilot, source))
-
-    asyncio.run(inside())
+def play(url: str, scenario: Scenario, screen: str = "jobs", **options: str) -> None:
+    items = [cron_item("0 * * * *", "task_1", id="hourly", fill=timedelta(hours=2))]
+    play_on(scenario, queue_source(url, crontab=lambda: items), screen=screen, **options)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 34), (200, 50)], ids=str)
-def test_every_list_of_an_empty_queue_says_that_it_is_empty_and_has_no_empty_box(
-    database_url: str, size: tuple[int, int]
-) -> None:
-    async def inside() -> None:
-        source = queue_source(database_url)
-        app = console_on(source, screen="cron")
-        async with app.run_test(size=size, notifications=True) as pilot:
-            console = Console(app, pilot, source)
-            for number, place in enumerate(app.MODES, start=1):
-                if place in ("overview", "jobs", "locks", "events"):  # they always have rows, or words of their own
-                    continue
-                await console.press(str(number % 10))
-                await console.until(lambda place=place: console.is_on(place))
-                await console.until(lambda: app.front.EMPTY in console.text)
+def test_every_list_of_an_empty_queue_says_that_it_is_empty_and_has_no_empty_box(database_url: str) -> None:
+    async def scenario(console: Console) -> None:
+        for number, place in enumerate(console.app.MODES, start=1):
+            if place in ("overview", "jobs", "locks", "events"):  # they always have rows, or words of their own
+                continue
+            await console.press(str(number % 10))
+            await console.reach(place)
+            for size in ((200, 50), (120, 34), (80, 24)):
+                await console.pilot.resize_terminal(*size)
+                await console.until(lambda: console.app.front.EMPTY in console.text)  # type: ignore[union-attr]
                 assert "Details" not in console.text
 
-    asyncio.run(inside())
-
-
-async def apply_filter(console: Console, text: str) -> list[int]:
-    """Type a filter, and return what it finds on its first page."""
-    await console.press("slash", "ctrl+u")
-    await console.type(text)
-    await console.press("enter")
-    screen = await console.searched(text)
-    await console.until(lambda: len(console.table("#jobs").keys) == len(search_of(screen).jobs))
-    return [each.job.id for each in search_of(screen).jobs]
+    play_on(scenario, queue_source(database_url), screen="cron")
 
 
 def ids(url: str, condition: str) -> list[int]:
     with psycopg.connect(url) as hands:
         return [row[0] for row in hands.execute(f"select id from graphile_worker._private_jobs where {condition}")]
-
-
-FILTERS = {
-    "state:failed": "attempts >= max_attempts and locked_at is null",
-    "state:backoff": "attempts = 3 and locked_at is null",
-    "state:running started_at:<-4h": "locked_at is not null",
-    "payload.user.id:2 state:failed,backoff": "payload #>> '{user,id}' = '2' and attempts > 0 and locked_at is null",
-    "prio:2 -task:task_2 attempts:>=3": "priority = 2 and attempts >= 3 and task_id <> "
-    "(select id from graphile_worker._private_tasks where identifier = 'task_2')",
-    "run_at:>+30m run_at:<+2h": "run_at > now() + interval '30 minutes'",
-    "error:TOKEN": "last_error like '%token%'",
-    "id:10,20 state:failed": "id in (10, 20)",
-    "payload:nothing": "false",
-}
-
-
-def test_every_kind_of_term_finds_what_the_database_holds(url: str) -> None:
-    async def scenario(console: Console) -> None:
-        await console.until(lambda: console.table("#jobs").keys)
-        for text, condition in FILTERS.items():
-            expected = ids(url, condition)
-            assert len(expected) < 100
-            assert sorted(await apply_filter(console, text)) == sorted(expected), text
-
-    play(url, scenario)
-
-
-def test_the_latest_failure_comes_first_and_pages_are_turned(url: str) -> None:
-    async def scenario(console: Console) -> None:
-        found = await apply_filter(console, "state:failed")
-        assert found == sorted(found)
-        await console.shows("latest failure first")
-        await apply_filter(console, "-state:failed")
-        first = console.table("#jobs").keys
-        await console.press("n")
-        await console.until(lambda: console.table("#jobs").keys and not set(console.table("#jobs").keys) & set(first))
-        await console.press("p")
-        await console.until(lambda: console.table("#jobs").keys == first)
-
-    play(url, scenario)
-
-
-def test_every_screen_shows_what_the_database_says(url: str) -> None:
-    async def scenario(console: Console) -> None:
-        await console.until(lambda: console.table("#queues").keys == (ODD,))
-        await console.press("enter")
-        screen = await console.reach("jobs")
-        assert search_of(screen).wanted == Selection.of(queue=ODD)
-        await console.until(lambda: len(console.table("#jobs").keys) == 2)
-        await console.press("enter")
-        await console.reach("job")
-        await console.shows("batch of 2 items")
-        await console.press("escape", "4")
-        await console.until(lambda: DEAD in console.table("#workers").keys)
-        await console.until(lambda: len(console.table("#held").keys) == 6)
-        await console.press("5")
-        await console.shows("▲ missed")
-        await console.shows("every hour")
-        await console.press("6")
-        await console.shows("gw unlock")
-        assert "is read-only" not in console.text
-
-    play(url, scenario, screen="queues")
 
 
 @pytest.mark.parametrize("has_failed", [False, True])
@@ -269,35 +184,3 @@ def test_of_more_errors_than_are_read_no_count_is_stated_as_a_whole(many_errors:
             assert shown["failed"] in ("", shown["jobs"])
 
     play(many_errors, scenario, screen="errors")
-
-
-def test_of_few_errors_all_is_stated_exactly(url: str) -> None:
-    with psycopg.connect(url) as hands:
-        counted = "select count(distinct (task_id, last_error)), count(*) from graphile_worker._private_jobs"
-        [(kinds, jobs)] = hands.execute(f"{counted} where last_error is not null and locked_at is null").fetchall()
-
-    async def scenario(console: Console) -> None:
-        await console.shows(f"{kinds} kinds of errors · {jobs} jobs")
-
-    play(url, scenario, screen="errors")
-
-
-@pytest.mark.parametrize(
-    ("screen", "words"), [("tasks", "counts are unknown now"), ("overview", "unknown now: counts")]
-)
-def test_counts_that_cannot_be_read_are_unknown_and_the_rest_stays(
-    url: str, screen: str, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.undo()  # a console does not wait as long as those of other tests
-    table = {"tasks": "#tasks", "overview": "#last-errors"}[screen]
-
-    async def scenario(console: Console) -> None:
-        await console.until(lambda: console.table(table).keys)
-        rows = set(console.table(table).keys)
-        with psycopg.connect(url) as blocking:
-            blocking.execute("lock table graphile_worker._private_gw_limits in access exclusive mode")
-            await console.shows(words)
-            assert set(console.table(table).keys) == rows
-        await console.until(lambda: words not in console.text)
-
-    play(url, scenario, screen=screen)

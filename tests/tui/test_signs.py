@@ -84,16 +84,6 @@ def test_a_low_chart_has_no_line_for_times() -> None:
     assert lines_of([0.0] * 40, height=3)[-1] == "⣀" * 40
 
 
-def test_the_status_line_says_that_the_console_is_unfocused() -> None:
-    async def scenario(console: Console) -> None:
-        console.app.post_message(events.AppBlur())
-        await console.shows("unfocused: every 300s")
-        console.app.post_message(events.AppFocus())
-        await console.until(lambda: "unfocused" not in console.text)
-
-    run(scenario, size=(120, 34))
-
-
 def test_without_blur_the_pace_stays() -> None:
     async def scenario(console: Console) -> None:
         console.app.post_message(events.AppBlur())

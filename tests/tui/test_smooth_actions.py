@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from console_fixture import Console, console_on, queue_source, run
+from console_fixture import Console, play, queue_source, run
 from msgspec import structs
 from support.console_source import QueueSource
 
@@ -14,7 +14,6 @@ from gw_core import Client, JobSpec, Runner, TaskRegistry, WorkerSettings
 from gw_core.front_ends import Count
 from gw_tui.actions import Fail, Pause
 from gw_tui.rules.preferences import Preferences, SavedView, TableChoice
-from gw_tui.widgets.bars import Bars
 
 
 def test_a_reason_is_typed_immediately_and_enter_pauses() -> None:
@@ -31,38 +30,32 @@ def test_a_reason_is_typed_immediately_and_enter_pauses() -> None:
     run(scenario, screen="tasks")
 
 
-def test_enter_alone_destroys_nothing() -> None:
+def test_enter_alone_destroys_nothing_and_failing_takes_a_reason() -> None:
     async def scenario(console: Console) -> None:
         await console.rows()
         await console.press("f")
         dialog = await console.reach("Confirm")
+        await console.type("customer left")
         await console.press("enter")
         assert dialog.focused is dialog.query_one("#ok")
         assert not console.source.actions
         await console.press("enter")
         (action,) = await console.acted()
         assert isinstance(action, Fail)
+        assert action.reason == "customer left"
 
     run(scenario, filter="state:ready")
 
 
-def test_no_button_beside_cancel_job_is_called_cancel() -> None:
+def test_a_key_that_needs_write_access_gives_the_reason_and_does_nothing() -> None:
     async def scenario(console: Console) -> None:
         await console.rows()
-        await console.press("c")
-        await console.reach("Confirm")
-        last = next(line for line in console.text.splitlines() if "Cancel job" in line and "Back" in line)
-        assert last.count("Cancel") == 1
-
-    run(scenario, filter="state:running")
-
-
-@pytest.mark.parametrize("key", ["r", "x", "P"])
-def test_a_key_that_needs_write_access_gives_the_reason(key: str) -> None:
-    async def scenario(console: Console) -> None:
-        await console.rows()
-        await console.press(key)
-        await console.notified("this console is read-only")
+        for key in "rtfxaPU":
+            console.notices.clear()
+            await console.press(key)
+            await console.notified("this console is read-only")
+            assert console.is_on("jobs")
+        assert console.source.actions == []
 
     run(scenario, source=QueueSource(read_only=True))
 
@@ -104,28 +97,6 @@ def test_the_columns_of_a_view_go_with_its_filter() -> None:
         await console.until(lambda: tuple(console.table("#jobs").widths) == usual)
 
     run(scenario, preferences=Preferences(views={"often": view}))
-
-
-def test_restored_jobs_are_named_by_their_new_ids() -> None:
-    async def scenario(console: Console) -> None:
-        await console.rows()
-        await console.press("x")
-        await console.reach("Confirm")
-        await console.press("tab", "enter")
-        await console.acted()
-        await console.press("U")
-        await console.notified("1 job restored, with new ids: ")
-
-    run(scenario, filter="state:failed")
-
-
-def test_the_title_of_a_chart_has_the_time_that_it_shows() -> None:
-    async def scenario(console: Console) -> None:
-        chart = console.app.screen.query_one("#done", Bars)
-        width = chart.size.width
-        assert f"{width}s" in chart.render_line(0).text
-
-    run(scenario, screen="overview", size=(80, 24))
 
 
 def test_a_total_is_not_less_than_what_the_tiles_count() -> None:
@@ -172,13 +143,7 @@ def test_a_job_shows_its_recorded_attempts_also_when_it_is_gone(database_url: st
         await console.reach("job")
         await console.shows("charge · completed")
 
-    async def inside() -> None:
-        source = queue_source(database_url)
-        app = console_on(source, open=f"job/{job.id}")
-        async with app.run_test(size=(160, 34), notifications=True) as pilot:
-            await scenario(Console(app, pilot, source))
-
-    asyncio.run(inside())
+    play(scenario, queue_source(database_url), size=(160, 34), open=f"job/{job.id}")
 
 
 def test_failures_per_minute_are_those_that_were_recorded(database_url: str) -> None:
@@ -196,15 +161,11 @@ def test_failures_per_minute_are_those_that_were_recorded(database_url: str) -> 
         Runner(database_url, tasks=tasks, handle_signals=False).run_once()
         recorded = client.tasks.statistics()["charge"].failed
 
-    async def inside() -> None:
-        source = queue_source(database_url)
-        app = console_on(source, screen="tasks")
-        async with app.run_test(size=(120, 34), notifications=True) as pilot:
-            console = Console(app, pilot, source)
-            await console.until(lambda: len(console.table("#tasks").keys) == 3)
-            table = console.table("#tasks")
-            assert table.keys == ("charge", "a_task", "later"), "what has a problem stands first"
-            assert table.shown_rows["charge"].cells["lately"].text == f"{recorded:.1f}"
-            assert table.shown_rows["later"].cells["scheduled"].text == "7"
+    async def scenario(console: Console) -> None:
+        await console.until(lambda: len(console.table("#tasks").keys) == 3)
+        table = console.table("#tasks")
+        assert table.keys == ("charge", "a_task", "later"), "what has a problem stands first"
+        assert table.shown_rows["charge"].cells["lately"].text == f"{recorded:.1f}"
+        assert table.shown_rows["later"].cells["scheduled"].text == "7"
 
-    asyncio.run(inside())
+    play(scenario, queue_source(database_url), screen="tasks")

@@ -51,9 +51,8 @@ def is_restored(terminal: Terminal) -> bool:
     return terminal.output.rindex(OFF) > terminal.output.index(ON.encode()) and CURSOR in terminal.output
 
 
-@pytest.mark.parametrize("screen", ["overview", "jobs", "workers"])
-def test_nothing_in_the_data_steers_the_terminal(start: Start, screen: str) -> None:
-    terminal = start([sys.executable, str(HERE / "hostile_console.py"), screen])
+def test_nothing_in_the_data_steers_the_terminal(start: Start) -> None:
+    terminal = start([sys.executable, str(HERE / "hostile_console.py"), "overview"])
     terminal.until(READY)
     terminal.until("]52;c;")
     terminal.read(0.3)
@@ -81,14 +80,6 @@ def test_no_color_means_none_and_the_cursor_is_still_seen(start: Start) -> None:
     assert re.search(rb"\x1b\[(\d;)*7[;m]", terminal.output)
 
 
-def test_an_empty_no_color_is_none(start: Start) -> None:
-    terminal = start(console("--demo"), NO_COLOR="")
-    terminal.until(READY)
-    terminal.read(0.3)
-
-    assert terminal.colours
-
-
 @pytest.mark.parametrize("kind", ["dumb", "unknown"])
 def test_a_terminal_that_cannot_be_drawn_on_gets_plain_lines(start: Start, kind: str) -> None:
     terminal = start(console("--demo"), TERM=kind)
@@ -109,13 +100,15 @@ def test_a_terminal_without_unicode_gets_ascii(start: Start) -> None:
     assert terminal.output.isascii()
 
 
-def test_it_leaves_the_terminal_as_it_was(start: Start) -> None:
-    terminal = start(console("--demo"))
+def test_it_leaves_the_terminal_as_it_was_and_an_empty_no_color_is_none(start: Start) -> None:
+    terminal = start(console("--demo"), NO_COLOR="")
     terminal.until(READY)
+    terminal.read(0.3)
     terminal.type("q")
 
     assert terminal.ended() == 0
     assert is_restored(terminal)
+    assert terminal.colours
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -138,7 +131,7 @@ def test_a_terminal_that_is_closed_ends_it(start: Start, is_notified: bool) -> N
     assert terminal.process.wait(90) != 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_screen_that_is_stuck(start: Start, number: signal.Signals) -> None:
     terminal = start([sys.executable, str(HERE / "hostile_console.py"), "stuck"])
     terminal.until(READY)

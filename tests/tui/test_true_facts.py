@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from threading import Event
 
 import psycopg
 import pytest
-from console_fixture import Console, console_on, queue_source, search_of
+from console_fixture import Console, Scenario, play as play_on, queue_source, search_of
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from support.databases import Databases
 from support.waiting import wait_until
 
 from gw_core import Client, JobSpec, Runner, Selection, TaskRegistry, WorkerSettings
@@ -39,6 +39,9 @@ select 1 + n % {QUEUES}, 1 + n % 3, (n / {QUEUES}) % 7 - 3,
   from generate_series(1, {JOBS} - {QUEUES} * 15) n where n % {QUEUES} % 3 <> 0 or n % 1000 = 0;
 -- Nothing at all waits in some queues.
 delete from _private_jobs where job_queue_id % 50 = 7;
+analyze;
+"""
+LIVED = f"""
 insert into _private_gw_workers (id, started_at, last_heartbeat_at, host, pid, version, metadata) values
   ('{DEAD}', now() - interval '1 day', now() - interval '1 hour', 'h', 1, '1', '{{}}'),
   ('{BUSY}', now() - interval '1 day', now(), 'h', 2, '1', '{{"tasks": ["a", "b", "c", "long"]}}');
@@ -49,7 +52,6 @@ values (3, 5, 1, 1, '{BUSY}', now() - interval '20 seconds', '{{}}');
 insert into _private_gw_renewed_locks (worker_id, job_id, started_at, locked_at)
 select locked_by, id, now() - interval '{LONG.total_seconds()} seconds', locked_at
   from _private_jobs where locked_at is not null;
-analyze;
 """
 
 TRUE_QUEUES = """
@@ -66,14 +68,28 @@ select queues.queue_name,
 """
 
 
+@pytest.fixture(scope="module")
+def mess(databases: Databases, template: str) -> Iterator[str]:
+    """The name of a database with the many jobs, for each test to clone."""
+    name = f"{databases.run.prefix}{databases.worker}_mess"
+    databases.create(name, template=template)
+    change(databases.url(name), MESS)
+    yield name
+    databases.drop(name)
+
+
 @pytest.fixture
-def url(database_url: str) -> Iterator[str]:
-    with Client(database_url) as client:
-        client.migrate()
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("set search_path to graphile_worker")
-        connection.execute(MESS.encode())
-    return database_url
+def url(databases: Databases, mess: str) -> Iterator[str]:
+    databases.create(f"{mess}_clone", template=mess)
+    url = databases.url(f"{mess}_clone")
+    change(url, LIVED)
+    yield url
+    databases.drop(f"{mess}_clone")
+
+
+def change(url: str, statements: str) -> None:
+    with psycopg.connect(url, autocommit=True, options="-c search_path=graphile_worker") as connection:
+        connection.execute(statements.encode())
 
 
 def ask(url: str, statement: str) -> list[tuple[object, ...]]:
@@ -82,19 +98,9 @@ def ask(url: str, statement: str) -> list[tuple[object, ...]]:
 
 
 def play(
-    url: str,
-    scenario: Callable[[Console], Awaitable[None]],
-    screen: str = "overview",
-    size: tuple[int, int] = (120, 34),
-    **options: str,
+    url: str, scenario: Scenario, screen: str = "overview", size: tuple[int, int] = (120, 34), **options: str
 ) -> None:
-    async def inside() -> None:
-        source = queue_source(url)
-        app = console_on(source, screen=screen, **options)
-        async with app.run_test(size=size, notifications=True) as pilot:
-            await scenario(Console(app, pilot, source))
-
-    asyncio.run(inside())
+    play_on(scenario, queue_source(url), screen=screen, size=size, **options)
 
 
 def shown_rows(console: Console, table: str) -> dict[str, dict[str, str]]:
@@ -162,8 +168,7 @@ select 1, 3, 25, 'TimeoutError: after 5 s', now() + interval '1 hour', '{}' from
 
 
 def test_errors_say_what_the_database_says(url: str) -> None:
-    with psycopg.connect(url, options="-c search_path=graphile_worker") as connection:
-        connection.execute(FAILURES.encode())
+    change(url, FAILURES)
     expected = ask(
         url,
         "select identifier, split_part(last_error, ':', 1), count(*), count(*) filter (where attempts >= max_attempts)"
@@ -193,8 +198,7 @@ select n, 1 + n % 3, 3, case when n % 2 = 0 then 'a' else 'b' end, null, null,
 
 
 def test_history_says_what_the_database_says(url: str) -> None:
-    with psycopg.connect(url, options="-c search_path=graphile_worker") as connection:
-        connection.execute(HISTORY.encode())
+    change(url, HISTORY)
     newest = "select job_id, attempt, task, state from _private_gw_history {} order by finished_at desc limit 100"
     everything, failed = ask(url, newest.format("")), ask(url, newest.format("where state = 'failed' and task = 'a'"))
 
@@ -388,8 +392,7 @@ def known(values: list[float | None]) -> list[float]:
 
 
 def test_charts_show_what_workers_recorded_before_the_console_was_started(url: str) -> None:
-    with psycopg.connect(url, options="-c search_path=graphile_worker") as connection:
-        connection.execute(STATISTICS.encode())
+    change(url, STATISTICS)
     assert kinds(per_minute(url, 2)) == {"gap", "line", "zero"}
 
     async def scenario(console: Console) -> None:
@@ -415,8 +418,7 @@ def test_charts_show_what_workers_recorded_before_the_console_was_started(url: s
 
 
 def test_the_tasks_screen_charts_the_task_under_the_cursor(url: str) -> None:
-    with psycopg.connect(url, options="-c search_path=graphile_worker") as connection:
-        connection.execute(STATISTICS.encode())
+    change(url, STATISTICS)
     newest = known(per_minute(url, 1, "task = 'b' or task is null"))[-1]
     ((ended, failed),) = ask(
         url, "select sum(completed + failed), sum(failed) from _private_gw_statistics where task = 'b'"

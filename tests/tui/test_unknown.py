@@ -30,6 +30,20 @@ READERS = sorted(
 )
 """The reading functions: those that `answer` answers."""
 
+ASKED: dict[str, set[str]] = {
+    "overview": {"crontabs", "findings", "page", "queue_sizes", "queues", "runs", "statistics"},
+    "jobs": {"names", "page"},
+    "queues": {"queue_sizes", "queues", "ranked_queues"},
+    "workers": {"page"},
+    "cron": {"crontabs"},
+    "locks": {"blockages", "findings"},
+    "tasks": {"runs", "statistics"},
+    "errors": {"history", "page"},
+    "history": {"history"},
+    "job": {"attempts", "job", "page", "relations"},
+}
+"""What each screen asks beside the snapshot."""
+
 SAYS_SO = ("unknown", "could not")
 FRAME = 2
 """The lines above a screen."""
@@ -73,19 +87,19 @@ def see(stuck: str, place: str, late: str | None = None, whole: Seen | None = No
 
     async def scenario(console: Console) -> None:
         await console.reach(place)
-        await settled(console)
+        await console.answered()
         # What is asked about the first row is asked after the cursor has rested on it, if its list is not late.
         with suppress(TimeoutError):
             async with asyncio.timeout(SETTLED):
                 await console.until(lambda: whole is not None and whole.asked_first <= source.asked)
         await console.until(lambda: whole is None or late not in whole.asked_first or late in source.asked)
-        await settled(console)
+        await console.answered()
         seen.add(console)
         seen.asked_first = set(source.asked)
         if hasattr(console.screen(place), "action_filter"):
             await console.press("slash")
             await console.until(lambda: late is None or late in source.asked)
-            await settled(console)
+            await console.answered()
             seen.add(console)
 
     options: dict[str, Any] = {"open": f"job/{job}"} if place == JOB else {"screen": place}
@@ -93,33 +107,10 @@ def see(stuck: str, place: str, late: str | None = None, whole: Seen | None = No
     return seen
 
 
-wholes: dict[str, Seen] = {}
-
-
-def see_whole(stuck: str, place: str) -> Seen:
-    """Return what a screen shows while no function is late; each is opened once."""
-    if place not in wholes:
-        wholes[place] = see(stuck, place)
-    return wholes[place]
-
-
-async def settled(console: Console) -> None:
-    """Wait until the query of the screen is answered or has failed."""
-    app = console.app
-    await console.until(
-        lambda: (
-            app.answer is not None
-            or app.front is None
-            or app.front.current_query() is None
-            or any(each.kind == "error" for each in app.state.journal)
-        )
-    )
-    await console.pilot.pause()
-
-
 @pytest.mark.parametrize("place", PLACES)
 def test_a_screen_keeps_what_was_read_and_words_nothing_unknown_as_none(stuck: str, place: str) -> None:
-    whole = see_whole(stuck, place)
+    whole = see(stuck, place)
+    assert ASKED.get(place, set()) <= whole.asked
     problems = []
     for late in sorted(whole.asked):
         part = see(stuck, place, late, whole)
@@ -132,5 +123,5 @@ def test_a_screen_keeps_what_was_read_and_words_nothing_unknown_as_none(stuck: s
     assert not problems
 
 
-def test_the_screens_ask_every_reading_function(stuck: str) -> None:
-    assert set().union(*(see_whole(stuck, place).asked for place in PLACES)) == set(READERS)
+def test_the_screens_ask_every_reading_function() -> None:
+    assert set().union(*ASKED.values()) == {*READERS} - {"snapshot"}

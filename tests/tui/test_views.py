@@ -54,10 +54,6 @@ def test_a_line_opens_a_view_and_its_name_is_completed(tmp_path: Path) -> None:
     run(scenario, screen="overview", preferences=Preferences(views=VIEWS, path=tmp_path / "console.json"))
 
 
-def test_a_link_opens_a_view() -> None:
-    run(shows_tried, screen="overview", preferences=Preferences(views=VIEWS), open="view/often tried")
-
-
 def test_a_key_lists_the_views() -> None:
     async def scenario(console: Console) -> None:
         await console.press("V")

@@ -69,11 +69,8 @@ WAYS: dict[str, tuple[str, str, Callable[[Any], bool]]] = {
 """Each kind of row that leads to jobs: its screen, its table, and which of its rows do."""
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_enter_opens_what_was_chosen_whatever_was_left_open(way: str) -> None:
-    screen, table, leads = WAYS[way]
-
-    async def scenario(console: Console) -> None:
+def test_enter_opens_what_was_chosen_whatever_was_left_open() -> None:
+    async def chosen(console: Console, screen: str, table: str, leads: Callable[[Any], bool]) -> None:
         await leave_a_job_open(console)
         await console.press(SCREEN_BY_ID[screen].key)
         await console.reach(screen)
@@ -86,6 +83,12 @@ def test_enter_opens_what_was_chosen_whatever_was_left_open(way: str) -> None:
         found = await console.reach("jobs")
         await console.until(lambda: search_of(found).wanted.conditions)
         assert rows.highlighted is not None
+        await console.press("escape")
+        await console.until(lambda: not search_of(found).wanted.conditions)
+
+    async def scenario(console: Console) -> None:
+        for screen, table, leads in WAYS.values():
+            await chosen(console, screen, table, leads)
 
     run(scenario, size=(120, 34))
 
