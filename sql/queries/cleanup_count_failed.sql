@@ -1,4 +1,5 @@
 -- How many jobs failed permanently long ago; those of cleanup_failed_jobs.sql.
+\set HOLDS true
 \set RUN '<= now() - make_interval(secs => %(older_seconds)s::double precision)'
 select count(*)
   from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs

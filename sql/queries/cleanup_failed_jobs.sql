@@ -1,9 +1,11 @@
 -- Delete the next permanently failed jobs, the earliest failure first; returns where the batch ended, and its size.
 -- That is the order of gw's index of failed jobs. Without the index `:PLACE` is the id, or each batch would sort the
 -- table. Rows that another session locks, for example to retry the job, are skipped.
--- With `:RECORDS` the jobs are added to history. With `:OLDER`, only jobs that failed long ago are deleted.
+-- With `:RECORDS` the jobs are added to history. With `:OLDER`, only jobs that failed long ago are deleted, and none that
+-- `:HOLDS` others.
 \set RECORDS false
 \set OLDER false
+\set HOLDS true
 \set RUN '<= now() - make_interval(secs => %(older_seconds)s::double precision)'
 \set PLACE 'jobs.run_at, jobs.id'
 \set AFTER '%(after_run_at)s::timestamp at time zone 'UTC', %(after)s::bigint'

@@ -85,27 +85,33 @@ def test_a_wrong_age_changes_nothing(gw: CliProgram, queue: Queue, words: tuple[
     assert (ended.code, message in ended.err, queue.ids()) == (2, True, [job])
 
 
-def test_workers_delete_what_failed_and_what_waited_for_it_goes_on(
-    site: QueueFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_delete_what_failed_and_holds_no_other_job(site: QueueFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(payload: object) -> None:
         raise ValueError("broken")
 
     monkeypatch.setattr("gw_core.maintenance.follow_up_check.INTERVAL", ms(100))
     ran = RunRecord()
-    first = site.client.add("fail", max_attempts=1)
-    site.client.add("after", {"n": 1}, after=[first], on_failure="hold")
+    charge, letter = (site.client.add("fail", max_attempts=1) for _ in range(2))
+    ship = site.client.add("after", {"n": 1}, after=[charge], on_failure="hold")
+    site.client.add("after", {"n": 2}, after=[letter], on_failure="run")
     scheduled = site.client.add("fail", run_at=timedelta(hours=1))
     site.client.jobs.fail([scheduled.id], reason="not needed")
     with site.running({"fail": fail, "after": ran}, keep_failed=timedelta(0)) as running:
         running.recorded.wait_for(FailedJobsDeleted)
-        # Each waiting job is checked about once a minute.
-        site.run("update _private_gw_waiting set checked_at = now() - interval '1 hour'")
-        wait_until(lambda: ran.entries == [1], what="the job that waited to run")
+        wait_until(lambda: ran.entries == [2], what="the job that did not wait for a success to run")
         deleted = running.recorded.of(FailedJobsDeleted)
 
     assert [each.jobs for each in deleted] == [1]
-    assert site.ids() == [scheduled.id]  # until its run_at
+    stay = [charge.id, ship.id, scheduled.id]  # the last one until its run_at
+    assert [row["id"] for row in site.run("select id from _private_jobs order by id")] == stay
+    cleanup = site.client.cleanup
+    assert cleanup.count("failed-jobs", older_than=timedelta(0)) == 0
+    assert cleanup.delete("failed-jobs", older_than=timedelta(0)) == 0
+    assert cleanup.delete("failed-jobs") == 2
+    # Each waiting job is checked about once a minute.
+    site.run("update _private_gw_waiting set checked_at = now() - interval '1 hour'")
+    with site.running({"after": ran}):
+        wait_until(lambda: ran.entries == [2, 1], what="the job that waited for what was removed to run")
 
 
 def test_workers_keep_failed_jobs_without_the_setting(site: QueueFixture) -> None:

@@ -19,7 +19,7 @@ from gw_core.postgres.road.action_records import check_by, recording
 from gw_core.postgres.road.bulk_actions import BATCH, counting
 from gw_core.postgres.road.limits import list_limits
 from gw_core.postgres.road.worker_store import list_heartbeats
-from gw_core.postgres.schema.schema_state import INDEXES_STEP, check
+from gw_core.postgres.schema.schema_state import INDEXES_STEP, WAITING_STEP, SchemaState, check
 from gw_core.selection.parser import selection_of
 
 LOCK_TIMEOUT: Final = "250ms"
@@ -82,7 +82,10 @@ class Deletion(QueueOperations, frozen=True):
 
     def _count_older(self, older: Mapping[str, float]) -> int:
         with self._connection() as connection:
-            found = [visible_rows(connection, self.schema, "cleanup_count_failed", older, **run) for run in RUNS]
+            names = _holds(check(connection, self.schema))
+            found = [
+                visible_rows(connection, self.schema, "cleanup_count_failed", older, **names, **run) for run in RUNS
+            ]
         return sum(count for [(count,)] in found)
 
     def delete(
@@ -110,9 +113,10 @@ class Deletion(QueueOperations, frozen=True):
 
     def _clear_failed_jobs(self, older: Mapping[str, float] | None, by: str | None) -> Iterator[int]:
         with self._connection() as connection:
-            has_index = INDEXES_STEP in check(connection, self.schema).own_present
+            state = check(connection, self.schema)
             [(records,)] = visible_rows(connection, self.schema, "records_ends", {"schema": self.schema})
-        names = {"RECORDS": str(records).lower(), **({} if has_index else BY_ID)}
+        by_id = {} if INDEXES_STEP in state.own_present else BY_ID
+        names = {"RECORDS": str(records).lower(), **_holds(state), **by_id}
         if older is None:
             yield from self._clear_failed_between(names, {}, by)
             return
@@ -167,6 +171,11 @@ class Deletion(QueueOperations, frozen=True):
         # The index of a limit by field belongs to the id of its task.
         limited = (each.task for each in list_limits(connection, self.schema) if each.field is not None)
         return {*keep, *limited, *(task for worker in live for task in worker.tasks or ())}
+
+
+def _holds(state: SchemaState) -> Mapping[str, str]:
+    """Return the variable of both statements for failed jobs: whether the schema knows which jobs wait for which."""
+    return {"HOLDS": str(WAITING_STEP in state.own_present).lower()}
 
 
 def _older(target: CleanupTarget, older_than: timedelta | None) -> Mapping[str, float] | None:
