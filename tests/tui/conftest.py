@@ -1,11 +1,12 @@
 """Every test of the console may show its queue, and a slow machine ends none of its statements and threads early."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from shared_styles import share_styles
 from support.console_queue import relax_limits
 from support.relax_timeouts import relax_read_timeouts
+from textual.css.stylesheet import Stylesheet
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +18,15 @@ def _console_queue(console_queue: None, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _shared_styles() -> Iterator[None]:
+def _styles_parsed_once() -> Iterator[None]:
+    """Let all consoles of the process share the parsed rules of a theme: each screen that opens parses all styles."""
+    parse, rules_by_theme = Stylesheet.parse, dict[frozenset[Any], dict[Any, Any]]()
+
+    def parse_new(self: Stylesheet) -> None:
+        theme = frozenset(self._variables.items())
+        self._parse_cache = rules_by_theme.setdefault(theme, {})  # type: ignore[assignment]
+        parse(self)
+
     with pytest.MonkeyPatch.context() as patch:
-        share_styles(patch)
+        patch.setattr(Stylesheet, "parse", parse_new)
         yield
