@@ -84,6 +84,8 @@ class StopSignal:
     _event: threading.Event | None = None
     reason: StopReason | None = None
     """Why; None while there is no reason."""
+    keeps_attempts = False
+    """True where the job was cancelled and runs again."""
     forced = False
     """True once the job is being returned: the result of the task is discarded."""
     on_force: Callable[[], object] | None = None

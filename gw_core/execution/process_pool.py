@@ -263,7 +263,7 @@ class _ProcessSession:
     def _check_stop(self) -> None:
         stop, request = self._context.should_stop, None
         if stop.is_set():
-            request = StopJob(stop.forced, stop.reason or StopReason.SHUTDOWN)
+            request = StopJob(stop.forced, stop.reason or StopReason.SHUTDOWN, stop.keeps_attempts)
         elif self._context.is_stopping:
             request = StopJob()
         if request is not None and request != self._sent_stop:

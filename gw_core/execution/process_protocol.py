@@ -207,6 +207,7 @@ class StopJob(msgspec.Struct, frozen=True, tag=True):
 
     forced: bool = False
     reason: StopReason | None = None
+    keeps_attempts: bool = False
 
 
 class AddedMessage(msgspec.Struct, frozen=True, tag=True):

@@ -165,6 +165,7 @@ class _Server:
             context = self._context
         if context is not None and order.reason is not None:
             stop = context.should_stop
+            stop.keeps_attempts = order.keeps_attempts
             (stop.force if order.forced else stop.set)(order.reason)
 
     def is_stopping(self) -> bool:

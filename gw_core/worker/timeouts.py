@@ -91,8 +91,9 @@ class Timeouts(Service):
         ends_at = steady_time() + timeout.total_seconds()
         self._add(EndingRun(slot, context, StopReason.TIMEOUT, ends_at, next_step=ends_at, timeout=timeout))
 
-    def cancel(self, slot: RunSlot, context: JobContext) -> None:
-        """Ask a task to stop because its job was cancelled."""
+    def cancel(self, slot: RunSlot, context: JobContext, *, retry: bool) -> None:
+        """Ask a task to stop because its job was cancelled; with `retry` the job keeps its further attempts."""
+        context.should_stop.keeps_attempts = retry
         context.should_stop.set(StopReason.CANCELLED)
         now = steady_time()
         self._add(EndingRun(slot, context, StopReason.CANCELLED, now, next_step=now + FORCE_AFTER))

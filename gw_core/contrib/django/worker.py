@@ -275,8 +275,9 @@ def is_final(error: BaseException, context: JobContext) -> bool:
     """Return whether a task that raised this is not tried again."""
     if isinstance(error, Snooze) or (isinstance(error, Interrupted) and context.stop_reason not in TOO_LATE):
         return False
-    is_permanent = isinstance(error, GiveUp) or context.stop_reason is StopReason.CANCELLED
-    return is_permanent or context.job.is_last_attempt
+    if context.stop_reason is StopReason.CANCELLED:
+        return context.job.is_last_attempt or not context.should_stop.keeps_attempts
+    return isinstance(error, GiveUp) or context.job.is_last_attempt
 
 
 def is_received(*signals: Any) -> bool:

@@ -179,18 +179,20 @@ def test_a_task_that_returns_after_its_timeout_has_not_succeeded(max_attempts: i
     assert [str(status) for name, status, _ in signals if name == "finished"] == finished
 
 
-def test_a_task_that_returns_after_it_was_cancelled_has_failed() -> None:
+@pytest.mark.parametrize(("max_attempts", "retry", "finished"), [(2, False, True), (2, True, False), (1, True, True)])
+def test_a_cancelled_task_has_failed_unless_it_runs_again(max_attempts: int, retry: bool, finished: bool) -> None:
     with recorded_signals() as signals:
-        running = tasks.wait_for_stop.enqueue()
+        running = tasks.wait_for_stop.using(max_attempts=max_attempts).enqueue()
+        let_retries_wait()
         runner = Runner(URL, tasks=registry(), migrate=False, handle_signals=False)
         runner.start()
         wait_for_an_order()
         with Client(URL) as client:
-            client.jobs.cancel([int(running.id)], by="a test", timeout=60)
+            client.jobs.cancel([int(running.id)], retry=retry, by="a test", timeout=60)
         runner.stop("the test asked")
         runner.wait()
 
-    assert [(name, str(status)) for name, status, _ in signals][2:] == [("finished", "FAILED")]
+    assert [(name, str(status)) for name, status, _ in signals][2:] == [("finished", "FAILED")] * finished
 
 
 def test_a_return_value_that_json_cannot_hold_fails_the_task(jobs: Any) -> None:
