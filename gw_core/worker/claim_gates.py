@@ -9,6 +9,7 @@ from typing import Final, Unpack
 
 import msgspec
 
+from gw_core.domain.job.expiry import expired_before_start
 from gw_core.domain.job.job import Job
 from gw_core.domain.rules.only import Only
 from gw_core.postgres.road.claims import ClaimOptions, Claims, ClaimsByField, ClaimsOfQueues
@@ -106,9 +107,12 @@ class Gate:
         room, read_at = read_room(connection, schema, task=self._task, task_id=self._task_id)
         allowed = limit if room.jobs is None else min(limit, room.jobs)
         jobs = self._claims.claim(tasks=tasks, limit=allowed, **options) if allowed else ()
-        room = spend_room(connection, schema, self._task, room, jobs=len(jobs), read_at=read_at)
+        expired = _expired(jobs)
+        room = spend_room(
+            connection, schema, self._task, room, jobs=len(jobs), starts=len(jobs) - expired, read_at=read_at
+        )
         if room.jobs != 0 or len(jobs) < allowed:
-            return _Claimed(jobs, retry_after=0.0 if self._claims.left_rest else None)
+            return _Claimed(jobs, retry_after=0.0 if self._claims.left_rest or expired else None)
         is_full = room.free is not None and room.free <= 0
         return _Claimed(jobs, is_full, room.seconds_until_tokens, _closed(is_full, room.seconds_until_start))
 
@@ -123,7 +127,7 @@ class Gate:
             self._forget_at = time.monotonic() + FORGET_INTERVAL
             forget_full_buckets(self._store.connection, self._store.schema, self._task)
         jobs = claims.claim(tasks=tasks, limit=limit, **options)
-        if claims.has_more:
+        if claims.has_more or _expired(jobs):
             return _Claimed(jobs, retry_after=0.0)
         closed = _closed(claims.is_any_full, claims.seconds_until_tokens)
         return _Claimed(jobs, claims.is_any_full, claims.seconds_until_tokens, closed)
@@ -150,6 +154,11 @@ class Gate:
             self._retry = MIN_RETRY
         if not claimed.jobs and took > MIN_RETRY and claimed.retry_after is None and not claimed.is_full:
             self._not_before = self.next_at = now + TIME_SHARE * took
+
+
+def _expired(jobs: Sequence[Job]) -> int:
+    """Return how many of the claimed jobs fail instead of starting, so that others may start in their place."""
+    return sum(job._flags is not None and expired_before_start(job) is not None for job in jobs)
 
 
 def _closed(is_full: bool, seconds_until_start: float | None) -> str | None:

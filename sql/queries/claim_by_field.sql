@@ -5,10 +5,12 @@
 -- jobs as it has room for. So a claim costs the same whatever backlog a full value has. It takes `scan_limit` steps at
 -- most, and the next one goes on there.
 -- A claim of some jobs waits for the disk, as in limit_spend.sql.
+-- A job that has expired is claimed, so that it fails, but takes no token, because it does not start.
 -- A last row without an id reports on the scan: how many values are full now, the place where the scan ended early, and
 -- the seconds until a bucket has a token.
 \set TASK 0
 \set FIELD field
+\set FLAGS jobs.flags
 \set ONLYQUEUES false
 with recursive
 limits as materialized (
@@ -89,7 +91,21 @@ due as materialized (
   select first.*, found.value, least(found.free, floor(found.tokens)::integer) as room
     from found
    cross join lateral (
-           select jobs.id, jobs.ctid as row, jobs.job_queue_id, jobs.priority, jobs.run_at
+           select
+             jobs.id,
+             jobs.ctid as row,
+             jobs.job_queue_id,
+             jobs.priority,
+             jobs.run_at,
+             (
+               jobs.flags is null
+               or jobs.attempts > 0
+               or jobs.last_error is not null
+               or (
+                 \ir parts/expires_at.sql
+                 <= now()
+               ) is not true
+             ) as starts
              from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
             where
               \ir parts/of_field.sql
@@ -139,10 +155,12 @@ picks as materialized (
 ),
 -- What this claim leaves of each value.
 left_over as materialized (
-  select found.free - taken.jobs as free, found.tokens - taken.jobs::float8 as tokens
+  select found.free - taken.jobs as free, found.tokens - taken.starts::float8 as tokens
     from found
    cross join lateral (
-           select count(*)::integer as jobs from picks where picks.value = found.value
+           select count(*)::integer as jobs, count(*) filter (where picks.starts) as starts
+             from picks
+            where picks.value = found.value
          ) as taken
 ),
 queue_rows as materialized (
@@ -177,9 +195,9 @@ locked as materialized (
 \ir parts/locked_queues.sql
 spent as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_gw_buckets (task, value, tokens, filled_at)
-  select limits.task, taken.value, max(found.tokens) - max(taken.jobs)::float8, limits.now
+  select limits.task, taken.value, max(found.tokens) - max(taken.starts)::float8, limits.now
     from (
-           select picks.value, count(*) as jobs
+           select picks.value, count(*) filter (where picks.starts) as starts
              from chosen
              join picks on picks.id = chosen.id
             group by picks.value

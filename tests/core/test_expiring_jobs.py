@@ -81,6 +81,21 @@ def test_two_workers_start_none_that_has_expired(site: QueueFixture) -> None:
     assert sorted(ran.entries) == [n for n in range(300) if n % 3]
 
 
+@pytest.mark.parametrize("field", [None, "tenant"])
+def test_jobs_that_have_expired_do_not_use_up_a_rate(site: QueueFixture, field: str | None) -> None:
+    ran = RunRecord()
+    site.client.limits.set("work", per_period=1, period=HOUR, field=field)
+    for n in range(3):
+        site.client.add("work", {"n": n, "tenant": "a"}, expires_at=PAST)
+    site.client.add("work", {"n": 3, "tenant": "a"})
+    with psycopg.connect(site.url) as other:
+        # Only claims meet them: the maintenance steps over what is locked.
+        other.execute("select from graphile_worker._private_gw_expiring for update")
+        with site.running({"work": ran}, poll_interval=NEVER):
+            wait_until(lambda: ran.entries == [3], what="the job that has not expired")
+    site.client.limits.remove("work")
+
+
 def test_a_job_that_failed_after_it_started_in_time_is_tried_again(site: QueueFixture) -> None:
     runs: list[int] = []
 

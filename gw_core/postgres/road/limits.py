@@ -95,12 +95,12 @@ def read_room(connection: Connection, schema: str, *, task: str, task_id: int) -
 
 
 def spend_room(
-    connection: Connection, schema: str, task: str, room: LimitRoom, *, jobs: int, read_at: datetime | None
+    connection: Connection, schema: str, task: str, room: LimitRoom, *, jobs: int, starts: int, read_at: datetime | None
 ) -> LimitRoom:
-    """Take the tokens of the claimed jobs from a locked limit, and return what it allows then."""
+    """Take a token for each of the claimed `jobs` that `starts` from a locked limit, and return what it allows then."""
     if not jobs:
         return room
-    tokens = None if room.tokens is None else room.tokens - jobs
+    tokens = None if room.tokens is None else room.tokens - starts
     rows(connection, query("limit_spend", schema), {"task": task, "tokens": tokens, "filled_at": read_at})
     return replace(room, tokens=tokens, free=None if room.free is None else room.free - jobs)
 
