@@ -294,6 +294,27 @@ def _has_overrun(client: Client, job_id: int) -> bool:
     return report is not None and "overran" in {each.code for each in report.reasons}
 
 
+def test_a_restore_names_jobs_that_no_longer_wait_for_others(queue: Queue) -> None:
+    with Client(queue.url) as client:
+        client.jobs.complete("state:ready")
+        client.add("mail", after=[client.add("mail")])
+
+    async def scenario(console: Console) -> None:
+        await live(console)
+        await console.press("2")
+        await console.until(lambda: console.is_on("jobs") and len(console.table("#jobs").keys) == 2)
+        await console.press("ctrl+a")
+        await console.press("x")
+        await console.reach("Confirm")
+        await console.press("right", "enter")
+        await console.until(lambda: queue.run("select count(*) from _private_jobs") == [(0,)])
+        await console.until(lambda: not console.app.action_runner.is_busy)
+        await console.press("U")
+        await console.notified("1 of them waited for others and now start only when rescheduled")
+
+    play(queue.url, scenario)
+
+
 def test_a_restore_that_fails_midway_adds_no_job_twice(queue: Queue) -> None:
     async def scenario(console: Console) -> None:
         await live(console)
