@@ -88,6 +88,8 @@ def test_a_call_on_more_jobs_than_one_batch_acts_on_all(client: Client, queue: Q
     ids = queue.ids()
 
     assert client.jobs.count(Selection()).jobs == 2500
+    assert client.jobs.count(Selection())
+    assert not client.jobs.count("task:unknown")
     assert client.jobs.complete(Selection.of(task="mail")).ids == tuple(ids)
     assert queue.ids() == []
 

@@ -58,7 +58,7 @@ class SkipReason(StrEnum):
 
 
 class SelectionCount(msgspec.Struct, frozen=True, kw_only=True):
-    """What a selection means at the server's current time.
+    """What a selection means at the server's current time; false when it has no jobs.
 
     Example: docs/api/parts.md
     """
@@ -71,6 +71,9 @@ class SelectionCount(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs with any lock, also one older than four hours."""
     unfailed: int
     """Jobs that wait for their first attempt; `retry` skips them."""
+
+    def __bool__(self) -> bool:
+        return self.jobs > 0
 
 
 class ChangedJob(msgspec.Struct, frozen=True):
