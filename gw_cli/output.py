@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -403,12 +404,12 @@ def to_json(value: object) -> str:
 
 def json_text(text: str) -> str:
     """Return a text as a JSON string, readable but harmless."""
-    return UNSAFE_TEXT.sub(_json_escape, json_string(text))
+    return re.sub(UNSAFE_TEXT, _json_escape, json_string(text))
 
 
 def _json_escaped(text: str) -> str:
     # Line breaks and tabs stand between tokens only, where a space means the same; what is left stands in strings.
-    return UNSAFE_TEXT.sub(_json_escape, text.replace("\n", " ").replace("\r", " ").replace("\t", " "))
+    return re.sub(UNSAFE_TEXT, _json_escape, text.replace("\n", " ").replace("\r", " ").replace("\t", " "))
 
 
 def _json_escape(match: object) -> str:

@@ -18,7 +18,7 @@ def is_plain(text: str) -> bool:
 
 def visible(text: str) -> str:
     r"""Return the text on one line, as names are shown: every unsafe character is an escape, as `\n` or `\u202e`."""
-    return UNSAFE_NAME.sub(_escape, text)
+    return text if is_plain(text) else re.sub(UNSAFE_NAME, _escape, text)
 
 
 def quoted(text: str) -> str:
@@ -40,10 +40,10 @@ def indented(text: str) -> str:
 
     Joiners and variation selectors stay: scripts and emoji need them.
     """
-    if is_plain(text) or not UNSAFE_TEXT.search(text):
+    if is_plain(text) or not re.search(UNSAFE_TEXT, text):
         return text
     lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
-    return "\n    ".join(UNSAFE_TEXT.sub(_escape, line) for line in lines)
+    return "\n    ".join(re.sub(UNSAFE_TEXT, _escape, line) for line in lines)
 
 
 def uncapitalized(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from gw_core.front_ends import FrontEnd, NameKind
@@ -27,5 +26,7 @@ def doubt_about(client: Client, kind: NameKind, name: str) -> str:
     known = FrontEnd(client).names(kind)
     if not known:
         return ""
+    from difflib import get_close_matches  # late: few names are misspelled
+
     similar = get_close_matches(name, known, n=1)
     return f"{_UNKNOWN[kind]} {name!r}" + (f"; did you mean {similar[0]!r}?" if similar else "")

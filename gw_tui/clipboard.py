@@ -19,7 +19,7 @@ _LINE_BREAK: Final = re.compile(r"[\r\n]\s*")
 
 def on_one_line(text: str) -> str:
     r"""Return a text with spaces for line breaks, and escapes such as `\x15` for controls and invisible characters."""
-    return UNSAFE_TEXT.sub(lambda match: ascii(match[0])[1:-1], _LINE_BREAK.sub(" ", text.strip("\r\n")))
+    return re.sub(UNSAFE_TEXT, lambda match: ascii(match[0])[1:-1], _LINE_BREAK.sub(" ", text.strip("\r\n")))
 
 
 def is_too_long(text: str) -> bool:

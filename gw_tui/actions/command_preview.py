@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -34,4 +35,4 @@ def unmistaken(names: Sequence[str], *options: str) -> Words:
 
 def on_one_line(payload: str) -> str:
     """Return JSON that means the same without line breaks between its tokens, and with escapes in its strings."""
-    return UNSAFE_TEXT.sub(lambda match: " " if match[0] in "\t\r\n" else json.dumps(match[0])[1:-1], payload)
+    return re.sub(UNSAFE_TEXT, lambda match: " " if match[0] in "\t\r\n" else json.dumps(match[0])[1:-1], payload)

@@ -14,7 +14,8 @@ LINE_BREAK: Final = "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}"
 """Errors are full of them, and few fonts have the picture of the control character."""
 TAB: Final = "    "
 
-UNSAFE: Final = UNSAFE_TEXT
+UNSAFE: Final = re.compile(UNSAFE_TEXT)
+_UNSAFE_NAME: Final = re.compile(UNSAFE_NAME)
 _DELETED: Final = 0x7F
 
 
@@ -26,7 +27,7 @@ def line(text: object, longest: int = MAX_LINE) -> str:
     found = str(text)
     if len(found) > longest:
         found = found[: longest - 1] + "…"
-    return UNSAFE_NAME.sub(_picture, found) if UNSAFE_NAME.search(found) else found
+    return _UNSAFE_NAME.sub(_picture, found) if _UNSAFE_NAME.search(found) else found
 
 
 def block(text: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import shlex
 import struct
@@ -188,7 +189,7 @@ def copied(action: Action, **schema: str) -> str:
     words = action.preview()
     assert words is not None
     text = on_one_line(command_line(gw_command(words, **schema)))
-    assert UNSAFE_TEXT.search(text) is None
+    assert re.search(UNSAFE_TEXT, text) is None
     return text
 
 

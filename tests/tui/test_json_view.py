@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given, strategies as st
@@ -95,12 +96,12 @@ def test_an_unmasked_payload_reads_back_the_same_and_steers_nothing(value: objec
     view = json_view(json.dumps(value), unmask=True, whole=True)
 
     assert json.loads(str(view)) == value
-    assert not any(UNSAFE_TEXT.search(text) for line in view.lines for text, _ in line)
+    assert not any(re.search(UNSAFE_TEXT, text) for line in view.lines for text, _ in line)
 
 
 @given(st.text())
 def test_any_text_is_shown_without_steering_the_terminal(text: str) -> None:
-    assert not any(UNSAFE_TEXT.search(piece) for line in json_view(text).lines for piece, _ in line)
+    assert not any(re.search(UNSAFE_TEXT, piece) for line in json_view(text).lines for piece, _ in line)
 
 
 @pytest.mark.parametrize(
