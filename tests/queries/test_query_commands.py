@@ -15,7 +15,7 @@ from support.jobs_in_states import Queue
 from gw_cli.commands import queues, show, stats, tasks
 from gw_cli.records import JOBS
 from gw_core import GiveUp, JobState, RetryAfter, TaskRegistry, run_once
-from gw_core.front_ends import UNSAFE_TEXT as UNSAFE, Quality, ReasonCode
+from gw_core.front_ends import UNSAFE_TEXT, Quality, ReasonCode
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 EVIL = "a\x1b]52;c;aGk=\x07b\u202ec\x9bd\ttab\nline"
@@ -68,8 +68,8 @@ def test_nothing_from_the_database_steers_the_terminal(gw: CliProgram, name: str
     assert ended.code == 0
     allowed = "\n\t" if form == "pipe" else "\n"
     text = ended.out.translate({ord(each): None for each in allowed})
-    assert not UNSAFE.search(text)
-    assert not UNSAFE.search(ended.err.replace("\n", ""))
+    assert not re.search(UNSAFE_TEXT, text)
+    assert not re.search(UNSAFE_TEXT, ended.err.replace("\n", ""))
 
 
 @pytest.mark.usefixtures("evil")
@@ -86,7 +86,7 @@ def test_an_unknown_key_is_named_harmlessly(gw: CliProgram) -> None:
 
     assert ended.code == 6
     assert "no job has the key" in ended.err
-    assert not UNSAFE.search(ended.err.rstrip("\n"))
+    assert not re.search(UNSAFE_TEXT, ended.err.rstrip("\n"))
 
 
 # -- JSON keys --------------------------------------------------------------------------------------------------------
