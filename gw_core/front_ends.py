@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
     from gw_core.domain.job.cancellation import CancelResult as CancelResult
     from gw_core.domain.job.history import HistoryState as HistoryState, HistoryStatus as HistoryStatus
-    from gw_core.domain.job.job import encode_payload as encode_payload
+    from gw_core.domain.job.job import END_OF_TIME as END_OF_TIME, encode_payload as encode_payload
     from gw_core.domain.job.outcome import (
         Completed as Completed,
         Failed as Failed,
@@ -161,7 +161,7 @@ else:
         gw_core.domain.errors: SchemaTooNewError SchemaTooOldError ServerTooOldError StatementTimeoutError TaskLoadError
         gw_core.domain.job.cancellation: CancelResult
         gw_core.domain.job.history: HistoryState HistoryStatus
-        gw_core.domain.job.job: encode_payload
+        gw_core.domain.job.job: END_OF_TIME encode_payload
         gw_core.domain.job.outcome: Completed Failed Outcome Returned
         gw_core.domain.reports.diagnosis: CheckStatus DoctorFacts TableHealth diagnose is_healthy
         gw_core.domain.reports.failures: MIN_FAILURES STOPPED_AFTER

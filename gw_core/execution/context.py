@@ -85,7 +85,7 @@ class StopSignal:
     reason: StopReason | None = None
     """Why; None while there is no reason."""
     keeps_attempts = False
-    """True where the job was cancelled and runs again."""
+    """True where the job was cancelled with `retry`: only this attempt fails."""
     forced = False
     """True once the job is being returned: the result of the task is discarded."""
     on_force: Callable[[], object] | None = None

@@ -202,7 +202,8 @@ class RunJob(msgspec.Struct, frozen=True, tag=True):
 class StopJob(msgspec.Struct, frozen=True, tag=True):
     """The job should end, and why; when `forced`, nothing it still does will count.
 
-    Without a reason, the worker stops and the job may go on: its next step ends it.
+    Without a reason, the worker stops and the job may go on: its next step ends it. With `keeps_attempts`, a cancelled
+    job is tried again.
     """
 
     forced: bool = False

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import copy_context
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import count
 from threading import current_thread
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -18,7 +18,7 @@ from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.claim import queue_locks
 from gw_core.domain.job.history import keeps_of
-from gw_core.domain.job.job import Job, JobSpec, encode_payload
+from gw_core.domain.job.job import END_OF_TIME, Job, JobSpec, encode_payload
 from gw_core.domain.job.outcome import Failed, Outcome, Returned
 from gw_core.domain.job.task_of_function import identifier_of, tasks_of
 from gw_core.domain.rules.event_bus import Events
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 
 MAX_WAITING_JOBS: Final = 10_000
 _UNSTORED_IDS: Final = count(1)
-_END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @hides("value")
@@ -209,7 +208,7 @@ class ConnectionWorker:
         self._session = session
         self._tasks = tasks
         self._keeps = keeps_of({identifier: task.history for identifier, task in tasks.items()}, None)
-        self._now = (lambda: _END_OF_TIME) if with_scheduled else clock
+        self._now = (lambda: END_OF_TIME) if with_scheduled else clock
         self._runner = TaskRunner(schema=schema, session=session, loop=loop, plugins=plugins, clock=clock)
         self._store = JobStore(session.store_connection, schema)
         self._task_ids = self._store.register_tasks(tasks)

@@ -36,16 +36,16 @@ class Cancellations:
         for job_id in list(self.pending):
             if job_id not in claimed:  # its run ended at the same time
                 self.pending.pop(job_id, None)
-        for received in requests:
-            job = claimed.get(received.job_id)
-            is_known = self.pending.get(received.job_id) == received
-            if job is not None and not is_known and is_same_claim(job._locked_at, received.locked_at_epoch):
-                self.pending[received.job_id] = received
-                self._events.emit(JobCancelling(worker_id=self._worker_id, job=job, message=received.message))
+        for request in requests:
+            job = claimed.get(request.job_id)
+            is_known = self.pending.get(request.job_id) == request
+            if job is not None and not is_known and is_same_claim(job._locked_at, request.locked_at_epoch):
+                self.pending[request.job_id] = request
+                self._events.emit(JobCancelling(worker_id=self._worker_id, job=job, message=request.message))
         for slot in slots:
             context = slot.context
-            if context is not None and (request := self.pending.get(context.job.id)) is not None:
-                self._timeouts.cancel(slot, context, retry=request.retry)
+            if context is not None and (pending := self.pending.get(context.job.id)) is not None:
+                self._timeouts.cancel(slot, context, retry=pending.retry)
 
     def outcome_of(self, job: Job, seconds: float = 0.0) -> Failed | None:
         """Return the outcome of a run whose job was cancelled, once; None for all others."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from gw_core.front_ends import counted
+from gw_core.front_ends import END_OF_TIME, counted
 from gw_tui.actions.action import Action, Result
 from gw_tui.actions.jobs import Complete, RemoveByKey, Restore
 
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
 
 MAX_NEW_IDS = 5
 """The headline of restored jobs names at most this many new ids."""
-
-NO_TIME = datetime.max.replace(tzinfo=UTC)
-"""The time of a job that waits for others."""
 
 
 class ActionOutcome(msgspec.Struct, frozen=True):
@@ -61,7 +57,7 @@ class ActionOutcome(msgspec.Struct, frozen=True):
         words = f"{counted(number, self.action.thing)} {self.action.done_words}"
         if isinstance(self.action, Restore) and done:
             words += f", with new ids: {', '.join(done[:MAX_NEW_IDS])}{', …' * (len(done) > MAX_NEW_IDS)}"
-            if waited := sum(job.run_at == NO_TIME for job in self.action.jobs[: len(self.result.ids)]):
+            if waited := sum(job.run_at == END_OF_TIME for job in self.action.jobs[: len(self.result.ids)]):
                 words += f"; {waited} of them waited for others and now start only when rescheduled"
         return f"{words}, {len(self.result.skipped)} skipped" if self.result.skipped else words
 

@@ -32,6 +32,9 @@ SMALLINT_MIN: Final = -32768
 SMALLINT_MAX: Final = 32767
 MAX_UNIQUE: Final = timedelta(days=3660)
 
+END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
+"""PostgreSQL's `infinity`: the `run_at` of a job that waits for others."""
+
 EXPIRY_FLAG: Final = "gw:expires:"
 """The beginning of the flag with the time at which a job expires, in microseconds since 1970."""
 
@@ -495,7 +498,7 @@ def timestamp(epoch: float) -> datetime:
     try:
         return datetime.fromtimestamp(epoch, UTC)
     except (OverflowError, ValueError):
-        return (datetime.max if epoch > 0 else datetime.min).replace(tzinfo=UTC)
+        return END_OF_TIME if epoch > 0 else datetime.min.replace(tzinfo=UTC)
 
 
 def _queue_of_slot(slots: str, payload: Any, queue_name: str | None) -> str:

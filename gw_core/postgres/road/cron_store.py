@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from gw_core.domain.cron.cron_item import KnownCronItem
-from gw_core.domain.job.job import JobSpec, timestamp
+from gw_core.domain.job.job import END_OF_TIME, JobSpec, timestamp
 from gw_core.postgres.connection.callers_connection import Rows
 from gw_core.postgres.connection.row_mapping import optional_timestamp
 from gw_core.postgres.connection.statement_runner import Store
@@ -63,7 +63,7 @@ def _with_pause(item: KnownCronItem, row: Sequence[Any] | None) -> KnownCronItem
         return item
     *pause, is_active = row
     found = pause_of(*pause)
-    skipped_until = datetime.max.replace(tzinfo=UTC) if found.until is None else found.until
+    skipped_until = END_OF_TIME if found.until is None else found.until
     return msgspec.structs.replace(item, pause=found if is_active else None, skipped_until=skipped_until)
 
 

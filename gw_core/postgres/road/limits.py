@@ -97,7 +97,7 @@ def read_room(connection: Connection, schema: str, *, task: str, task_id: int) -
 def spend_room(
     connection: Connection, schema: str, task: str, room: LimitRoom, *, jobs: int, starts: int, read_at: datetime | None
 ) -> LimitRoom:
-    """Take a token for each of the claimed `jobs` that `starts` from a locked limit, and return what it allows then."""
+    """Take `starts` tokens for this many claimed `jobs` from a locked limit, and return what it allows then."""
     if not jobs:
         return room
     tokens = None if room.tokens is None else room.tokens - starts
