@@ -169,6 +169,12 @@ def leaves(payload: Any) -> None:
     os._exit(3)
 
 
+def logs_whether_attempts_remain(payload: Any, context: JobContext) -> None:
+    context.logger.info("waiting")
+    context.should_stop.wait()
+    context.logger.info(f"remain {context.should_stop.keeps_attempts:d}")
+
+
 def waits_for_the_stop(payload: Any, context: JobContext) -> None:
     context.logger.info(f"waiting {os.getpid()}")
     context.should_stop.wait(600)

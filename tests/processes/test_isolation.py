@@ -460,6 +460,16 @@ def test_a_hogging_task_is_killed_when_its_job_is_cancelled(
     assert site.held() == []
 
 
+@pytest.mark.parametrize("retry", [False, True])
+def test_a_cancelled_task_sees_whether_its_job_keeps_its_attempts(site: QueueFixture, retry: bool) -> None:
+    job_id = site.add("logs_whether_attempts_remain")
+    site.let_retries_wait()
+    with site.running(isolated(theirs.logs_whether_attempts_remain)) as running:
+        waiting(running.log, "waiting")
+        site.client.jobs.cancel([job_id], retry=retry, by="the test", timeout=timedelta(seconds=DEADLINE))
+        assert waiting(running.log, "remain") == [retry]
+
+
 def test_a_task_that_sends_half_a_message_is_killed_too(site: QueueFixture) -> None:
     site.add("sends_half_a_message")
     with site.running(isolated(theirs.sends_half_a_message)) as running:
