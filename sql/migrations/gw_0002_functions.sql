@@ -21,7 +21,7 @@ begin
              '{add_job,add_jobs,complete_jobs,permanently_fail_jobs,reschedule_jobs,remove_job,force_unlock_workers}'
            )
        and not exists (
-             select from unnest(functions.proconfig) as setting where setting like 'search\_path=%'
+             select from unnest(functions.proconfig) as setting where starts_with(setting, 'search_path=')
            )
   loop
     execute format('alter function %s set search_path = pg_catalog, pg_temp', v_function);

@@ -89,14 +89,15 @@ alter table :GRAPHILE_WORKER_SCHEMA._private_gw_buckets enable row level securit
 
 -- The value of a field in a payload, at a dotted path; without one it is the empty text. The index holds 200
 -- characters.
--- Escapes such as \u0000 may be no valid text. Only payloads with escapes pay for the handler.
+-- Escapes such as \u0000 may be no valid text. Only payloads with escapes pay for the handler. An `E` string means the
+-- same whatever `standard_conforming_strings` is in the session that calls.
 create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_field_value(payload json, field text)
 returns text
 language plpgsql immutable strict
 set search_path = pg_catalog, pg_temp
 as $gw$
 begin
-  if strpos(payload::text, '\u') = 0 then
+  if strpos(payload::text, E'\\u') = 0 then
     return left(coalesce(payload #>> string_to_array(field, '.'), ''), 200);
   end if;
   begin

@@ -174,6 +174,33 @@ def test_a_role_that_may_only_read_reads_and_gets_the_reason_why_it_may_not_chan
         assert "lacks a right" in ended.err, line
 
 
+STYLES = (
+    "-cdatestyle=German -cstandard_conforming_strings=off -cextra_float_digits=-15 -cintervalstyle=iso_8601 "
+    "-ctimezone=Asia/Kolkata -cquote_all_identifiers=on"
+)
+"""Settings of a session, a role or a database that change how values are written."""
+
+
+def test_no_command_depends_on_how_its_session_writes_values(gw: CliProgram, queue: Queue, tmp_path: Path) -> None:
+    filled(queue, tmp_path)
+    styled = make_conninfo(queue.url, options=STYLES)
+    queue.client.limits.set("nothing", running=2)
+    queue.client.limits.set("mail", field="to", running=1)
+    for task in ("nothing", "mail"):
+        queue.client.add(task, {"to": "\x1f"})
+    verdicts = [(each["check"], each["status"]) for each in gw("doctor", "--json").json]
+
+    for line in READING:
+        ended = gw(*line.split(), "-c", styled)
+
+        assert ended.code == (7 if line == "doctor" else 0), (line, ended.err)
+    assert [(each["check"], each["status"]) for each in gw("doctor", "--json", "-c", styled).json] == verdicts
+    assert gw("run", "--once", "-c", styled, "--tasks", tmp_path / "tasks").code == 0
+    assert queue.client.jobs.list("task:nothing").jobs == ()
+    assert gw("migrate", "--schema", "styled", "-c", styled).code == 0
+    queue.rows("drop schema styled cascade")
+
+
 def test_on_the_schema_of_graphile_worker_reading_works(gw: CliProgram, queue: Queue, tmp_path: Path) -> None:
     filled(queue, tmp_path)
     queue.without_our_line()

@@ -111,8 +111,12 @@ def visible_rows(
 
 
 def rows(connection: psycopg.Connection[Any], statement: Any, values: Any) -> list[tuple[Any, ...]]:
-    """Run a statement that is never prepared, and return its rows as tuples; none for one that has no result."""
-    with connection.cursor(row_factory=tuple_row) as cursor:
+    """Run a statement that is never prepared, and return its rows as tuples; none for one that has no result.
+
+    Times and numbers in binary are the same under all of the session's settings: psycopg reads no time in the style
+    'German', and `extra_float_digits` rounds numbers.
+    """
+    with connection.cursor(row_factory=tuple_row, binary=True) as cursor:
         # A generic plan would read the whole table where a plan for these values uses an index.
         cursor.execute(statement, values, prepare=False)
         # In a pipeline the result has not arrived, and there is no description yet.

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from gw_core.domain.reports.lock_waits import AdvisoryLock, BackendSession, LockWait, LockWaits
 from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.connection.row_security import rows
 from gw_core.postgres.connection.statements import query
 
 MOST: Final = 200
@@ -38,11 +39,11 @@ def find_lock_waits(connection: Connection, schema: str) -> LockWaits:
     )
 
 
-def sweep_locks(rows: Sequence[Sequence[Any]]) -> list[AdvisoryLock]:
+def sweep_locks(found: Sequence[Sequence[Any]]) -> list[AdvisoryLock]:
     """Return the locks of the rows of sweep_lock_sessions.sql."""
     return [
         AdvisoryLock(name=SWEEP, granted=granted, is_respected=may_sweep, session=_session(session))
-        for granted, may_sweep, *session in rows
+        for granted, may_sweep, *session in found
     ]
 
 
@@ -57,7 +58,7 @@ def oldest_transaction(connection: Connection, schema: str) -> tuple[str, timede
 
 
 def _ask(connection: Connection, schema: str, most: int, name: str, /, **values: Any) -> list[Any]:
-    return connection.execute(query(name, schema), {**values, "most": most}, prepare=False).fetchall()
+    return rows(connection, query(name, schema), {**values, "most": most})
 
 
 def _blockage(row: Sequence[Any]) -> LockWait:

@@ -247,7 +247,7 @@ def lock_paused_queues(connection: Connection, schema: str) -> None:
 
 
 def _rows(connection: Connection, schema: str, name: str, values: Mapping[str, Any]) -> Rows:
-    with translated(schema), connection.cursor() as cursor:
+    with translated(schema), connection.cursor(binary=True) as cursor:
         with in_its_settings(connection):
             cursor.execute(query(name, schema), values, prepare=False)
         return cursor.fetchall()
