@@ -1,8 +1,5 @@
 -- Indexes of the jobs table. Building one blocks writes to the table, less than half a second for each million jobs. To
--- avoid that, build them beforehand, as written here but `concurrently`; this step then finds them. Sessions that come
--- later wait behind this one for the table, so the lock timeout is short and the step is retried.
-
-set local lock_timeout = '2s';
+-- avoid that, build them beforehand, as written here but `concurrently`; this step then finds them.
 
 -- To claim the next jobs of a few queues without reading all jobs that have no queue, and to step from queue to queue
 -- without reading the jobs of locked queues.

@@ -114,8 +114,6 @@ $gw$;
 -- key nor a replica identity. Rows of history have no key, and those of the default partition are deleted when a
 -- partition is made for them or when they expire. Partitions made later get the identity from the function.
 
-set local lock_timeout = '2s';
-
 do $gw$
 declare
   v_table regclass;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ from gw_core.errors import InvalidSettingError, MigrationError, PermissionDenied
 from gw_core.front_ends import (
     Database,
     LockedJobsError,
+    LockTimeoutError,
     SchemaState,
     SchemaStatus,
     SchemaTooNewError,
@@ -607,6 +609,45 @@ def test_a_step_that_wants_the_table_lets_others_pass_and_comes_again(
             )
             other.add_job()  # behind the migration, which gives way
         assert [step.name for step in migrating.result(timeout=60).applied] == ["gw_0004_indexes"]
+
+
+@pytest.mark.parametrize("revision", [11, 15, 18])
+def test_no_step_keeps_others_waiting_for_a_long_transaction(database_url: str, revision: int) -> None:
+    run(database_url, f"delete from graphile_worker.migrations where id > {revision}")
+    if revision == 11:
+        run(database_url, "alter table graphile_worker.migrations drop column breaking")
+    with Client(database_url, max_pool_size=1) as client:
+        steps = client.migration_plan().steps
+    assert len(steps) > 1
+    for step in steps:
+        gives_way = step.sql.index("set local lock_timeout = '2s'")
+        locks = re.compile(r"^(lock table|alter table|create index)", re.MULTILINE)
+        assert locks.search(step.sql, 0, gives_way) is None, step.name
+        if step.number is not None and step.name != "gw_0001_ledger":
+            # The wait for a program that takes the same step comes before, and may be long.
+            assert step.sql.index("migrations (id, ") < gives_way, step.name
+
+
+def test_an_upgrade_gives_up_after_a_long_transaction_and_has_changed_nothing(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrations, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(migrations, "_MAX_LOCK_RETRIES", 2)
+    back_to_revision_18(database_url)
+    with connected(database_url) as reader, connected(database_url) as other, ThreadPoolExecutor(1) as thread:
+        other.add_job()
+        with reader.connection.transaction():
+            reader.jobs()  # as a backup of the database does
+            migrating = thread.submit(migrate, database_url)
+            wait_until(
+                lambda: other.run(WAITING_FOR_A_TABLE),
+                what="the migration to wait for the table",
+            )
+            other.add_job()  # behind the migration, which gives way
+            with pytest.raises(LockTimeoutError):
+                migrating.result(timeout=60)
+        assert state_of(database_url).revision == 18
+        assert [step.number for step in migrate(database_url).applied] == [19, 20]
 
 
 def test_tables_that_no_ledger_accounts_for_are_left_alone(empty_database_url: str) -> None:

@@ -36,14 +36,3 @@ def test_what_the_guide_builds_is_what_the_migration_wants(schema: SchemaFixture
     assert [row["definition"] for row in built] == wanted
     assert [step.number for step in report.applied] == [STEP]
     assert schema.run(OURS) == built
-
-
-def test_building_indexes_does_not_keep_others_waiting_for_somebodys_transaction(
-    schema: SchemaFixture, database_url: str
-) -> None:
-    without_our_indexes(schema)
-
-    with Client(database_url, max_pool_size=1) as client:
-        step = next(step for step in client.migration_plan().steps if step.number == STEP)
-
-    assert "set local lock_timeout = '2s'" in step.sql

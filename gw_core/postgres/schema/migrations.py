@@ -47,7 +47,7 @@ _CLASHES_OF_A_STEP: Final = 3
 
 _MAX_LOCK_RETRIES: Final = 30
 PAUSE_SECONDS: Final = 1.0
-"""How often, and after which pause, a step retries to lock a table; its file sets the lock timeout."""
+"""How often, and after which pause, a step retries to lock a table; parts/give_way.sql sets the lock timeout."""
 
 Target = str | Database | psycopg.Connection[Any]
 """Where to migrate: a connection string, a `Database`, or a connection of the caller's."""
@@ -269,7 +269,7 @@ def _shared_steps(state: SchemaState) -> Iterator[MigrationStep]:
         return
     files = [file for file in _files() if file.origin == "graphile_worker" and state.revision < file.number]
     if not state.breaking_known:
-        texts = (*_guard(files, state.revision + 1), _part("ledger"))
+        texts = (_part("give_way"), *_guard(files, state.revision + 1), _part("ledger"))
         yield _step("breaking_flags", state, "graphile_worker", None, texts)
     for place, file in enumerate(files):
         yield _shared_step(state, file, _guard(files[place:], file.number))
@@ -283,7 +283,8 @@ def _install_step(state: SchemaState) -> MigrationStep:
 
 def _shared_step(state: SchemaState, file: _File, guard: tuple[str, ...]) -> MigrationStep:
     values = {"NUMBER": str(file.number), "BREAKING": str(file.breaking).lower()}
-    texts = (_part("record_step", **values), *guard, file.text, _part("notify_workers", **values))
+    record, notify = _part("record_step", **values), _part("notify_workers", **values)
+    texts = (record, _part("give_way"), *guard, file.text, notify)
     writes = (*_LEDGERS, *_SHARED_TABLES)
     return _step(file.name, state, "graphile_worker", file.number, texts, breaking=file.breaking, writes=writes)
 
@@ -293,7 +294,8 @@ def _own_steps(state: SchemaState) -> Iterator[MigrationStep]:
         if file.origin == "gw" and file.number in state.own_missing:
             reapplied = file.number in state.own_ledger
             record = _part("record_gw_step", NUMBER=str(file.number), NAME=file.name, AGAIN=str(reapplied).lower())
-            texts = (file.text, record) if file.number == LEDGER_STEP else (record, file.text)
+            work = (_part("give_way"), file.text)
+            texts = (*work, record) if file.number == LEDGER_STEP else (record, *work)
             yield _step(file.name, state, "gw", file.number, texts, reapplied=reapplied)
 
 
