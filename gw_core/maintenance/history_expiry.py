@@ -46,8 +46,10 @@ class HistoryExpiry(MaintenanceService):
         with self._reporting(), suppress(LockTimeoutError):
             with self._connection.connection() as connection:
                 partitions = HistoryPartitions(connection, self._connection.database.schema)
-                partitions.make(self._periods())
-                emptied = partitions.expire()
+                try:
+                    partitions.make(self._periods())
+                finally:  # what cannot be made must not keep rows longer than was promised
+                    emptied = partitions.expire()
             rest = timedelta(seconds=1) if len(emptied) == MAX_DROPS else INTERVAL * random.uniform(0.5, 1.5)
         return rest
 

@@ -16,7 +16,7 @@ from support.waiting import wait_until
 from gw_core import GiveUp, RetryAfter, TaskRegistry
 from gw_core.errors import InvalidSettingError
 from gw_core.events import JobCompleted, JobFailed
-from gw_core.front_ends import TaskLoadError
+from gw_core.front_ends import MaintenanceFailed, TaskLoadError
 
 WEEK = timedelta(days=7)
 
@@ -255,6 +255,34 @@ def test_a_worker_makes_the_partitions_of_the_next_days_and_drops_those_that_are
     assert expected & set(partitions())
     completed(site, returning(1))
     assert site.run("select 1 from _private_gw_history_default") == []
+
+
+def test_a_partition_that_an_operator_has_detached_stays_and_hinders_nothing(own_site: QueueFixture) -> None:
+    completed(own_site, returning(1))
+    (partition,) = own_site.run("select tableoid::regclass::text as name from _private_gw_history")
+    own_site.run(f"alter table _private_gw_history detach partition {partition['name']}")
+
+    own_site.add()
+    with own_site.running(returning(1)) as running:
+        running.recorded.wait_for(JobCompleted)
+    assert running.recorded.of(MaintenanceFailed) == []
+    assert own_site.value(f"select count(*) from {partition['name']}") == 1
+    assert len(history(own_site)) == 1
+
+
+def test_history_expires_although_no_partition_can_be_made(own_site: QueueFixture) -> None:
+    own_site.client.history.record_others(timedelta(seconds=1))
+    own_site.run("select complete_jobs(array[%s])", own_site.add("other"))
+    days = own_site.run(
+        "select to_char(now() + ahead * interval '1 day', 'YYYYMMDD') as day from generate_series(0, 8) ahead"
+    )
+    for each in days:  # the name of a table is also that of a type
+        own_site.run(f"create type _private_gw_history_{each['day']} as enum ()")
+    wait_until(lambda: own_site.value("select expires_at < now() from _private_gw_history"), what="the row to expire")
+
+    with own_site.running(returning(1)) as running:
+        wait_until(lambda: history(own_site) == [], what="the row to be deleted")
+        running.recorded.wait_for(MaintenanceFailed)
 
 
 def test_the_partitions_are_there_before_the_first_job_runs(site: QueueFixture) -> None:

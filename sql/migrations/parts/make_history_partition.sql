@@ -1,4 +1,5 @@
 -- Make the partition for rows that expire on this day (UTC) and move those that wait for it. Returns whether it exists.
+-- A table with its name that is none, because an operator has detached it, stays: then the rows of the day wait.
 -- Attaching alone would lock only the default partition. A statement that was planned with the old list of partitions
 -- would wait for it, and then scan or write only that one: it would miss the rows that move, or fail with an error about
 -- the constraint of the default partition. So the function locks the table, which all statements lock before they read
@@ -35,6 +36,9 @@ begin
       return true;
     end if;
   end loop;
+  if to_regclass(format('%I.%I', v_schema, v_name)) is not null then
+    return false;
+  end if;
   -- Moving takes time under that lock. A day with many rows in the default partition stays there until it expires.
   if (
        select count(*)
