@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         TaskLoadError as TaskLoadError,
     )
     from gw_core.domain.job.cancellation import CancelResult as CancelResult
-    from gw_core.domain.job.history import HistoryState as HistoryState, HistoryStatus as HistoryStatus
+    from gw_core.domain.job.history import HistoryState as HistoryState
     from gw_core.domain.job.job import END_OF_TIME as END_OF_TIME, encode_payload as encode_payload
     from gw_core.domain.job.outcome import (
         Completed as Completed,
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from gw_core.domain.reports.query_results import (
         Count as Count,
         FoundJob as FoundJob,
+        HistoryStatus as HistoryStatus,
         PageCursor as PageCursor,
         Quality as Quality,
         QueueSize as QueueSize,
@@ -160,14 +161,14 @@ else:
         gw_core.domain.errors: LockedJobsError NoConnectionError NotRecordedError PluginLoadError ReadOnlyError
         gw_core.domain.errors: SchemaTooNewError SchemaTooOldError ServerTooOldError StatementTimeoutError TaskLoadError
         gw_core.domain.job.cancellation: CancelResult
-        gw_core.domain.job.history: HistoryState HistoryStatus
+        gw_core.domain.job.history: HistoryState
         gw_core.domain.job.job: END_OF_TIME encode_payload
         gw_core.domain.job.outcome: Completed Failed Outcome Returned
         gw_core.domain.reports.diagnosis: CheckStatus DoctorFacts TableHealth diagnose is_healthy
         gw_core.domain.reports.failures: MIN_FAILURES STOPPED_AFTER
         gw_core.domain.reports.job_status: PlannedAttempt Reason ReasonCode why_task_waits
         gw_core.domain.reports.lock_waits: AdvisoryLock BackendSession Blocker LockWait LockWaits
-        gw_core.domain.reports.query_results: Count FoundJob PageCursor Quality QueueSize TaskActivity
+        gw_core.domain.reports.query_results: Count FoundJob HistoryStatus PageCursor Quality QueueSize TaskActivity
         gw_core.domain.reports.snapshot: LockedQueue PrioritySummary QueueSnapshot ServerInfo TableCounters
         gw_core.domain.reports.snapshot: ThroughputMeter
         gw_core.domain.rules.backoff: retry_delay

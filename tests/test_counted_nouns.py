@@ -20,7 +20,6 @@ NOUNS = re.compile(
 PLURAL_ANYWAY = {
     "record['added_per_second']": "a rate",
     "record['processed_per_second']": "a rate",
-    "found.rows": "an estimate: about so many",
     "table.vacuum_after": "thousands of dead rows",
     "most": "a single attempt has words of its own",
     "size": "it is less than one",

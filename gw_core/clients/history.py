@@ -9,8 +9,9 @@ from typing import Any, Final
 from gw_core.clients.verbs import Part, R, Request, blocking, verb
 from gw_core.domain.durations import Duration, as_optional_duration
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.job.history import MAX_KEEP, EndedAttempt, HistoryPage, HistoryState, HistoryStatus
+from gw_core.domain.job.history import MAX_KEEP, EndedAttempt, HistoryPage, HistoryState
 from gw_core.domain.job.recorded_action import RecordedAction
+from gw_core.domain.reports.query_results import HistoryStatus
 from gw_core.postgres.read.history import SEARCH_TIMEOUT, attempt_of, attempts_of, chosen, read_history, status_of
 from gw_core.postgres.read.read_only import Rows
 from gw_core.postgres.road.action_records import listing_actions

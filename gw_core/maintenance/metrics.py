@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 import msgspec
 
 from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, InvalidSettingError
-from gw_core.domain.job.history import HistoryStatus
 from gw_core.domain.reports.counters import OutcomeCounters, TaskCounters
-from gw_core.domain.reports.query_results import QueueCounts
+from gw_core.domain.reports.query_results import HistoryStatus, QueueCounts
 from gw_core.domain.reports.run_statistics import StatisticsStatus
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import JobsSettled, JobStarted, MaintenanceFailed, PoolConnectionLost
@@ -75,7 +74,7 @@ METRICS: Final[Mapping[str, MetricInfo]] = {
         MetricInfo("gw_queue_named_queues", "gauge", "Named queues."),
         MetricInfo("gw_queue_named_queues_locked", "gauge", "Locked named queues."),
         MetricInfo("gw_queue_paused", "gauge", "1 for each paused task, queue, flag or recurring task.", ("target",)),
-        MetricInfo("gw_queue_history_rows", "gauge", "Ended attempts in history, an estimate."),
+        MetricInfo("gw_queue_history_rows", "gauge", "Ended attempts in history, an estimate above 10,000."),
         MetricInfo("gw_queue_history_bytes", "gauge", "Size of history with its indexes."),
         MetricInfo("gw_queue_history_rows_without_partition", "gauge", "Rows that wait for a partition."),
         MetricInfo("gw_queue_history_expired_partitions", "gauge", "Expired partitions that are still there."),
@@ -293,7 +292,7 @@ class Metrics:
         yield self._value("gw_queue_groups_waiting", found.waiting_groups)
         yield self._value("gw_queue_table_bytes", found.table_bytes)
         if sample.history is not None:
-            yield self._value("gw_queue_history_rows", sample.history.rows)
+            yield self._value("gw_queue_history_rows", sample.history.rows.value)
             yield self._value("gw_queue_history_bytes", sample.history.size_bytes)
             yield self._value("gw_queue_history_rows_without_partition", sample.history.waiting_rows)
             yield self._value("gw_queue_history_expired_partitions", sample.history.expired_partitions)

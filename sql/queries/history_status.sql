@@ -1,6 +1,12 @@
--- What history holds, by the statistics of its partitions; and whether jobs ended by others are recorded.
+-- What history holds: rows, counted as far as a status counts them, and by estimates of its partitions; and whether jobs
+-- ended by others are recorded.
+\set TABLE parts
 select
-  coalesce(sum(greatest(parts.reltuples, 0)), 0)::bigint,
+  (select count(*) from (select from :GRAPHILE_WORKER_SCHEMA._private_gw_history limit 10001) as some_rows),
+  case
+    when bool_and(estimated.rows is not null or pg_relation_size(parts.oid::regclass) = 0)
+    then coalesce(sum(estimated.rows), 0::float8)
+  end,
   coalesce(sum(pg_total_relation_size(parts.oid::regclass)), 0)::bigint,
   (
     select count(*)
@@ -24,5 +30,10 @@ select
   join pg_class as parts on parts.oid = pg_inherits.inhrelid
   join pg_class as history on history.oid = pg_inherits.inhparent
   join pg_namespace as namespaces on namespaces.oid = history.relnamespace
+ cross join lateral (
+   select
+     \ir parts/estimated_rows.sql
+     as rows
+ ) as estimated
  where namespaces.nspname = %(schema)s::text
    and history.relname = '_private_gw_history'

@@ -1,7 +1,10 @@
--- What the statistics hold: rows by the estimate of the last analyze, null without one; bytes, the first and the last minute;
--- and how many live workers record them, and how many there are.
+-- What the statistics hold: rows, counted as far as a status counts them, and by an estimate; bytes, the first and the last
+-- minute; and how many live workers record them, and how many there are.
+\set TABLE tables
 select
-  case when tables.reltuples > 0::real then tables.reltuples::bigint end,
+  (select count(*) from (select from :GRAPHILE_WORKER_SCHEMA._private_gw_statistics limit 10001) as some_rows),
+  \ir parts/estimated_rows.sql
+  ,
   pg_total_relation_size(tables.oid::regclass),
   (select date_part('epoch', min(first.minute)) from :GRAPHILE_WORKER_SCHEMA._private_gw_statistics as first),
   (select date_part('epoch', max(last.minute)) from :GRAPHILE_WORKER_SCHEMA._private_gw_statistics as last),

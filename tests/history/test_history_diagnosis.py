@@ -11,18 +11,25 @@ from support.queue_fixture import QueueFixture
 from support.waiting import wait_until
 
 from gw_core import Client, ProbeSettings
-from gw_core.front_ends import CheckStatus, DoctorFacts, FrontEnd, HistoryStatus, diagnose
+from gw_core.front_ends import CheckStatus, Count, DoctorFacts, FrontEnd, HistoryStatus, Quality, diagnose
 from gw_core.operations import Finding
 
 EMPTY = HistoryStatus(
-    rows=0,
+    rows=Count(0),
     size_bytes=50_000,
     waiting_rows=0,
     expired_partitions=0,
     latest_at=None,
     records_others=None,
 )
-FULL = structs.replace(EMPTY, rows=1_234_567, size_bytes=220_000_000, latest_at=datetime(2026, 1, 1, tzinfo=UTC))
+FULL = structs.replace(
+    EMPTY,
+    rows=Count(1_234_567, Quality.ESTIMATE),
+    size_bytes=220_000_000,
+    latest_at=datetime(2026, 1, 1, tzinfo=UTC),
+)
+FEW = structs.replace(FULL, rows=Count(2), size_bytes=50_000)
+UNANALYZED = structs.replace(FULL, rows=Count(10_000, Quality.AT_LEAST))
 ROW = """
 insert into _private_gw_history (job_id, attempt, max_attempts, task, state, final, created_at, finished_at, expires_at)
 select n, 1, 25, 'work', 'completed', true, now(), now(), now() + interval '3 days' from generate_series(1, 10) as n
@@ -40,6 +47,8 @@ def findings(status: HistoryStatus, url: str) -> list[Finding]:
     [
         (EMPTY, (CheckStatus.OK, "history is empty", None)),
         (FULL, (CheckStatus.OK, "about 1,234,567 rows, 220 MB", None)),
+        (FEW, (CheckStatus.OK, "2 rows, less than 1 MB", None)),
+        (UNANALYZED, (CheckStatus.OK, "at least 10,000 rows, 220 MB", None)),
         (structs.replace(FULL, expired_partitions=1), (CheckStatus.OK, "about 1,234,567 rows, 220 MB", None)),
         (
             structs.replace(FULL, expired_partitions=3),
@@ -50,7 +59,7 @@ def findings(status: HistoryStatus, url: str) -> list[Finding]:
             (CheckStatus.WARNING, "at least 10,000 rows wait for a partition", "start a worker that keeps history"),
         ),
     ],
-    ids=["empty", "rows", "one-expired", "expired", "waiting"],
+    ids=["empty", "rows", "few", "unanalyzed", "one-expired", "expired", "waiting"],
 )
 def test_the_diagnosis_of_history(
     site: QueueFixture, status: HistoryStatus, expected: tuple[CheckStatus, str, str | None]
@@ -72,9 +81,21 @@ def test_the_doctor_shows_the_trigger_of_jobs_ended_by_others(site: QueueFixture
     assert [each.message for each in site.client.doctor.findings() if each.check == "history"] == ["history is empty"]
 
 
+def test_few_rows_are_counted_and_many_estimated(site: QueueFixture) -> None:
+    def rows() -> str:
+        return str(site.client.history.status().rows)
+
+    assert rows() == "0"
+    site.run(ROW)
+    assert rows() == "10"
+    site.run(ROW.replace("(1, 10)", "(1, 9991)"))
+    assert rows() in ("10,000+", "~10,001")  # the server may have analyzed it
+    site.run("analyze _private_gw_history_default")
+    assert rows() == "~10,001"
+
+
 def test_the_metrics_have_the_size_of_history(site: QueueFixture) -> None:
     site.run(ROW)
-    site.run("analyze _private_gw_history_default")
     with site.running(
         {"work": lambda payload: None},
         probe=ProbeSettings(port=0, metrics=True, sample_interval=timedelta(seconds=1)),

@@ -159,20 +159,6 @@ class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):
     after: str | None = None
 
 
-class HistoryStatus(msgspec.Struct, frozen=True):
-    """What history holds. Counts are the planner's estimates."""
-
-    rows: int
-    size_bytes: int
-    waiting_rows: int
-    """Rows whose day has no partition."""
-    expired_partitions: int
-    """Partitions whose rows are all expired: no worker that keeps history drops them."""
-    latest_at: datetime | None
-    records_others: timedelta | None
-    """How long jobs ended by others are kept; None: they are not recorded."""
-
-
 class JobEnd(msgspec.Struct, frozen=True):
     """What the queue and history know of how a job ended."""
 

@@ -12,10 +12,10 @@ import msgspec
 from gw_core.domain.counted import counted
 from gw_core.domain.durations import format_duration
 from gw_core.domain.job.group import GroupStatus
-from gw_core.domain.job.history import HistoryStatus
 from gw_core.domain.reports.failures import MIN_FAILURES
 from gw_core.domain.reports.job_status import STALE_AFTER, ReasonCode, is_live, why_task_waits
 from gw_core.domain.reports.lock_waits import AdvisoryLock, LockWaits
+from gw_core.domain.reports.query_results import Count, HistoryStatus, Quality
 from gw_core.domain.reports.run_statistics import StatisticsStatus
 from gw_core.domain.rules.pause import Pause
 from gw_core.domain.rules.roles import RoleKind
@@ -38,9 +38,15 @@ BYPASS_SHARE: Final = 0.02
 """Vacuum leaves the index entries of dead rows while they are on fewer of a table's pages; PostgreSQL 14 and later."""
 EARLY_VACUUM: Final = "autovacuum_vacuum_scale_factor = 0.01, vacuum_index_cleanup = on"
 MAX_WAITING_ROWS: Final = 10_000
-"""Rows of history without a partition; workers move up to 20,000 of a day."""
+"""Rows of history without a partition; workers move up to 5,000 of a day."""
 MAX_EXPIRED_PARTITIONS: Final = 1
 """One is over each midnight, and dropped within the hour."""
+ROUGHLY: Final = {
+    Quality.EXACT: "",
+    Quality.AT_LEAST: "at least ",
+    Quality.ESTIMATE: "about ",
+    Quality.ROUGH: "about ",
+}
 MAX_SEQUENCE_USE: Final = 0.8
 MAX_FAILED: Final = 2_000
 """How many failed jobs are counted, the latest ones; the console counts them every 15 seconds."""
@@ -404,7 +410,15 @@ def _history_size(facts: DoctorFacts) -> str | None:
     found = facts.history
     if found is None or found.latest_at is None:
         return None if found is None else "history is empty"
-    return f"about {found.rows:,} rows, {found.size_bytes / 1_000_000:,.0f} MB"
+    return f"{_rows(found.rows)}, {_megabytes(found.size_bytes)}"
+
+
+def _rows(count: Count) -> str:
+    return f"{ROUGHLY[count.quality]}{counted(count.value, 'row')}"
+
+
+def _megabytes(size: int) -> str:
+    return "less than 1 MB" if size < 1_000_000 else f"{size / 1_000_000:,.0f} MB"
 
 
 def _statistics(facts: DoctorFacts) -> Found:
@@ -422,8 +436,7 @@ def _statistics_size(facts: DoctorFacts) -> str | None:
     if found.oldest_age is None or found.latest_age is None:
         return f"{who}; there are none"
     times = f"from {_rounded(found.oldest_age)} to {_rounded(found.latest_age)} ago"
-    rows = "" if found.rows is None else f"about {found.rows:,} rows, "
-    return f"{who}; {rows}{found.size_bytes / 1_000_000:,.1f} MB, {times}"
+    return f"{who}; {_rows(found.rows)}, {_megabytes(found.size_bytes)}, {times}"
 
 
 def _limits(facts: DoctorFacts) -> Found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Self
 
@@ -22,6 +22,9 @@ MIN_HITS: Final = 30
 """An estimate from fewer hits in a sample is called rough."""
 
 LAST_ID: Final = 2**63 - 1
+
+MAX_COUNTED_ROWS: Final = 10_000
+"""Up to this many rows of a table are counted for its status."""
 
 _TIMESTAMP: Final = r"-?infinity|[0-9]{4,6}-[0-9]{2}-[0-9]{2}_[0-9:.]{8,15}(?:_BC)?"
 _FAILED: Final = re.compile(rf"failed/({_TIMESTAMP})/([0-9]{{1,19}})")
@@ -66,6 +69,30 @@ def projected(hits: int, share: float) -> Count:
     if share >= 1:
         return Count(hits)
     return Count(round(hits / share), Quality.ESTIMATE if hits >= MIN_HITS else Quality.ROUGH)
+
+
+def row_count(counted: int, estimate: float | None) -> Count:
+    """Return how many rows a table has, of which `counted` were counted, at most `MAX_COUNTED_ROWS` and one more."""
+    if counted <= MAX_COUNTED_ROWS:
+        return Count(counted)
+    if estimate is None:
+        return Count(MAX_COUNTED_ROWS, Quality.AT_LEAST)
+    return Count(max(round(estimate), MAX_COUNTED_ROWS), Quality.ESTIMATE)
+
+
+class HistoryStatus(msgspec.Struct, frozen=True):
+    """What history holds."""
+
+    rows: Count
+    """Counted up to 10,000, else an estimate; a lower bound where the server has none."""
+    size_bytes: int
+    waiting_rows: int
+    """Rows whose day has no partition."""
+    expired_partitions: int
+    """Partitions whose rows are all expired: no worker that keeps history drops them."""
+    latest_at: datetime | None
+    records_others: timedelta | None
+    """How long jobs ended by others are kept; None: they are not recorded."""
 
 
 # -- pages of jobs ---------------------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ from operator import add
 import msgspec
 
 from gw_core.domain.reports.counters import BOUNDS
+from gw_core.domain.reports.query_results import Count
 
 
 class StatisticsStatus(msgspec.Struct, frozen=True):
     """What the table of statistics holds, and who writes it."""
 
-    rows: int | None
-    """An estimate; None before the table was analyzed."""
+    rows: Count
+    """Counted up to 10,000, else an estimate; a lower bound where the server has none."""
     size_bytes: int
     """The size of the table with its index."""
     oldest_age: timedelta | None

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from gw_core.domain.durations import Duration, as_duration
-from gw_core.domain.job.history import EndedAttempt, HistoryState, HistoryStatus, JobEnd
+from gw_core.domain.job.history import EndedAttempt, HistoryState, JobEnd
+from gw_core.domain.reports.query_results import HistoryStatus, row_count
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
 from gw_core.postgres.connection.row_mapping import optional_timestamp
@@ -55,7 +56,7 @@ def end_of(connections: ConnectionSource, schema: str, job_id: int) -> JobEnd:
 
 
 def status_of(connections: ConnectionSource, schema: str) -> HistoryStatus:
-    """Return what history holds, by estimates."""
+    """Return what history holds."""
     [row] = read_history(connections, schema, "history_status", {"schema": schema})
     return history_status(row)
 
@@ -74,10 +75,10 @@ def job_end(row: Sequence[Any]) -> JobEnd:
 
 def history_status(row: Sequence[Any]) -> HistoryStatus:
     """Return the answer of `history_status.sql`."""
-    *counts, latest, arguments = row
+    counted, estimate, *counts, latest, arguments = row
     seconds = None if arguments is None else float(bytes(arguments).rstrip(b"\0"))
     values = [*counts, optional_timestamp(latest), None if seconds is None else timedelta(seconds=seconds)]
-    return HistoryStatus(*values)
+    return HistoryStatus(row_count(counted, estimate), *values)
 
 
 def _of_ids(which: int | Sequence[int]) -> Selection:

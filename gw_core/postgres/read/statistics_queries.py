@@ -10,6 +10,7 @@ from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.job import timestamp
 from gw_core.domain.reports.job_status import STALE_AFTER
+from gw_core.domain.reports.query_results import row_count
 from gw_core.domain.reports.run_statistics import RunSeries, RunStatistics, StatisticsStatus, run_series
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.read.read_only import Rows, read
@@ -76,9 +77,9 @@ def status_values(schema: str) -> Mapping[str, Any]:
 
 def statistics_status(row: tuple[Any, ...]) -> StatisticsStatus:
     """Return the answer of `statistics_status.sql`."""
-    rows, size, oldest, latest, now, recording, live = row
+    counted, estimate, size, oldest, latest, now, recording, live = row
     oldest_age, latest_age = (None if each is None else timestamp(now) - timestamp(each) for each in (oldest, latest))
-    return StatisticsStatus(rows, size, oldest_age, latest_age, recording, live)
+    return StatisticsStatus(row_count(counted, estimate), size, oldest_age, latest_age, recording, live)
 
 
 def _statistics(row: tuple[Any, ...]) -> RunStatistics:
