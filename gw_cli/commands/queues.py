@@ -21,18 +21,18 @@ QUEUES: Final = Shape(
         Column("queue_name", "QUEUE", "name", shrinks=True),
         Column("locked_by", "LOCKED BY", "locked_by", shrinks=True, rank=8),
         Column("locked_at", "SINCE", "locked_at", rank=5),
-        Column("waiting", find="waiting.value"),
-        Column("waiting_quality", find="waiting.quality.value"),
+        Column("unclaimed", find="unclaimed.value"),
+        Column("unclaimed_quality", find="unclaimed.quality.value"),
         Column("due", find="due.value"),
         Column("due_quality", find="due.quality.value"),
         Column("next_job_id", "NEXT", "next_job_id", right=True, rank=4),
         Column("next_job_task", "TASK", "next_job_task", shrinks=True, rank=3),
         Column("next_job_run_at", "RUN AT", "next_job_run_at", rank=2),
         Column("paused", "PAUSED", "pause.description", shrinks=True, rank=7),
-        Column("waiting_shown", "WAITING", "waiting", right=True, shown=True),
+        Column("unclaimed_shown", "UNCLAIMED", "unclaimed", right=True, shown=True),
         Column("due_shown", "DUE", "due", right=True, rank=6, shown=True),
     ),
-    order="queue_name waiting_shown due_shown locked_by locked_at next_job_id next_job_task next_job_run_at paused",
+    order="queue_name unclaimed_shown due_shown locked_by locked_at next_job_id next_job_task next_job_run_at paused",
 )
 
 

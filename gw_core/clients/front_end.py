@@ -93,7 +93,7 @@ class FrontEnd:
         reports = self._queries.queues(names=[each.name for each in sizes], limit=len(sizes), most=1)
         found = {each.name: each for each in reports}
         return [
-            replace(found[each.name], waiting=Count(each.waiting), due=Count(each.due))
+            replace(found[each.name], unclaimed=Count(each.unclaimed), due=Count(each.due))
             for each in sizes
             if each.name in found
         ]

@@ -325,7 +325,9 @@ class ClientSource(DataSource):
         found = self.read_client.queues.list(after=after, limit=limit, only_locked=only_locked, most=MAX_COUNTED)
         sizes = {each.name: each for each in known(self.read_queue_sizes) or ()}
         return [
-            replace(each, waiting=Count(size.waiting), due=Count(size.due)) if (size := sizes.get(each.name)) else each
+            replace(each, unclaimed=Count(size.unclaimed), due=Count(size.due))
+            if (size := sizes.get(each.name))
+            else each
             for each in found
         ]
 

@@ -65,7 +65,7 @@ ALERTS: Final = (
 QUEUES: Final = (
     TableColumn("queue", "queue"),
     TableColumn("due", "due", 7, right=True),
-    TableColumn("waiting", "waiting", 7, right=True, rank=3),
+    TableColumn("unclaimed", "unclaimed", 9, right=True, rank=3),
 )
 ERRORS: Final = (
     TableColumn("task", "task", 16, rank=8),
@@ -500,7 +500,7 @@ def _panel(title: str, table: KeyedTable) -> KeyedTable:
 
 
 def _size(queue: QueueSize) -> TableRow:
-    cells = {"queue": queue.name, "due": formatting.number(queue.due), "waiting": formatting.number(queue.waiting)}
+    cells = {"queue": queue.name, "due": formatting.number(queue.due), "unclaimed": formatting.number(queue.unclaimed)}
     return TableRow(queue.name, cells)
 
 

@@ -56,13 +56,13 @@ class ExactCount:
     """What an exact count of one queue brought."""
 
     name: str
-    waiting: Count
+    unclaimed: Count
     due: Count
     at: datetime
 
     def words(self, now: datetime) -> str:
         """Return it in words, with its age."""
-        numbers = f"{self.waiting.value:,} waiting, {self.due.value:,} due"
+        numbers = f"{self.unclaimed.value:,} unclaimed, {self.due.value:,} due"
         return f"{sanitize.line(self.name, 30)}: {numbers}, counted {formatting.duration(now - self.at)} ago"
 
 
@@ -131,7 +131,7 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
         TableColumn("state", "state", 9, rank=8),
         TableColumn("locked_for", "for", 7, right=True, rank=6),
         TableColumn("locked_by", "locked by", least=12, rank=5),
-        TableColumn("waiting", "waiting", 8, right=True, rank=7),
+        TableColumn("unclaimed", "unclaimed", 9, right=True, rank=7),
         TableColumn("due", "due", 7, right=True, rank=4),
         TableColumn("head", "next", 10, right=True, rank=3),
     )
@@ -177,13 +177,15 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
         counted = self._counted
         if counted is None or counted.name != queue.name or self.state.now - counted.at > FRESH:
             return queue
-        return structs.replace(queue, waiting=counted.waiting, due=counted.due)
+        return structs.replace(queue, unclaimed=counted.unclaimed, due=counted.due)
 
     def _dead(self) -> frozenset[str]:
         return RowContext.from_snapshot(self.state.snapshot).dead_workers
 
     def status(self, known: QueuePage) -> Iterator[str]:
         snapshot = self.state.snapshot
+        if self._counted is not None:
+            yield self._counted.words(self.state.now)
         if self.typed:
             narrowed = f"{self._only.replace(':', ', ')}{f'with {self._text!r}' if self._text else ''}".rstrip(", ")
             yield sanitize.line(narrowed)
@@ -201,8 +203,6 @@ class QueuesScreen(PauseMixin, WorkerActionsMixin, PagedList[QueuePage, QueueRep
             yield sanitize.line(queue.pause.description, 120)
         if (age := self._heartbeat_age_of_holder()) is not None:
             yield f"heartbeat {formatting.duration(age)} ago"
-        if self._counted is not None:
-            yield self._counted.words(self.state.now)
         if not known.knows_others:
             yield "other queues unknown"
         if isinstance(known.after, str):
@@ -259,7 +259,7 @@ def _row(queue: QueueReport, now: datetime, dead: frozenset[str]) -> TableRow:
             "state": _state(queue, is_stuck=is_stuck),
             "locked_for": "" if queue.locked_at is None else duration_cell(now - queue.locked_at),
             "locked_by": Cell(_holder(queue), "error" if is_stuck else ""),
-            "waiting": _counted(queue.waiting),
+            "unclaimed": _counted(queue.unclaimed),
             "due": _counted(queue.due),
             "head": "" if queue.next_job_id is None else str(queue.next_job_id),
             "task": queue.next_job_task or "",
@@ -283,9 +283,9 @@ def _state(queue: QueueReport, *, is_stuck: bool) -> Cell:
         return sign_cell(symbols.STATES["running"], "locked")
     if queue.due.value:
         return sign_cell(symbols.STATES["ready"], "ready")
-    if _is_unknown(queue.due) or _is_unknown(queue.waiting):
+    if _is_unknown(queue.due) or _is_unknown(queue.unclaimed):
         return sign_cell(symbols.UNKNOWN, "unknown")
-    if queue.waiting.value:
+    if queue.unclaimed.value:
         return sign_cell(symbols.STATES["scheduled"], "later")
     return sign_cell(symbols.NOTHING, "empty")
 

@@ -6,8 +6,8 @@ select
   queues.queue_name,
   queues.locked_by,
   date_part('epoch', queues.locked_at),
-  waiting.jobs,
-  waiting.jobs >= %(most)s::bigint,
+  unclaimed.jobs,
+  unclaimed.jobs >= %(most)s::bigint,
   due.jobs,
   due.jobs >= %(most)s::bigint or heads.is_cut,
   heads.id,
@@ -68,7 +68,7 @@ cross join lateral (
        order by jobs.priority, jobs.run_at, jobs.id
        limit %(most)s::bigint
     ) as near
-) as waiting
+) as unclaimed
 cross join lateral (
   select count(*) as jobs
     from (

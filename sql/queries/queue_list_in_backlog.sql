@@ -7,7 +7,7 @@ with backlog as materialized (
    order by jobs.priority, jobs.run_at
    limit %(chunk_size)s::bigint
 ),
-waiting as materialized (
+unclaimed as materialized (
   select
     backlog.job_queue_id,
     count(*) as jobs,
@@ -25,9 +25,9 @@ select
   queues.queue_name,
   queues.locked_by,
   date_part('epoch', queues.locked_at),
-  coalesce(waiting.jobs, 0),
+  coalesce(unclaimed.jobs, 0),
   (select count(*) from backlog) = %(chunk_size)s::bigint,
-  coalesce(waiting.due, 0),
+  coalesce(unclaimed.due, 0),
   (select count(*) from backlog) = %(chunk_size)s::bigint,
   next_jobs.id,
   (select tasks.identifier from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.id = next_jobs.task_id),
@@ -41,6 +41,6 @@ from (
    order by named.queue_name
    limit %(limit)s::bigint
 ) as queues
-left join waiting on waiting.job_queue_id = queues.id
-left join :GRAPHILE_WORKER_SCHEMA._private_jobs as next_jobs on next_jobs.id = waiting.next_job_id
+left join unclaimed on unclaimed.job_queue_id = queues.id
+left join :GRAPHILE_WORKER_SCHEMA._private_jobs as next_jobs on next_jobs.id = unclaimed.next_job_id
 order by queues.queue_name

@@ -28,7 +28,7 @@ def either(request: pytest.FixtureRequest, queue: Queue) -> Queue:
 
 
 def test_a_queue_is_counted_beyond_the_bound_of_the_list(either: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_queries, "MAX_WAITING", 2)
+    monkeypatch.setattr(job_queries, "MAX_UNCLAIMED", 2)
     for _ in range(3):
         either.ready(queue_name="letters")
     either.scheduled(queue_name="letters")

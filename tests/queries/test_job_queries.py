@@ -396,7 +396,7 @@ def test_a_queue_shows_its_waiting_jobs_its_owner_and_its_next_job(either: Queue
 
     held, letters, unused = either.client.queues.list()
 
-    assert (held.name, held.locked_by, held.waiting.value) == ("held", "pool-3", 1)
+    assert (held.name, held.locked_by, held.unclaimed.value) == ("held", "pool-3", 1)
     assert held.locked_at is not None
     assert (letters.name, letters.locked_by, letters.next_job_id, letters.next_job_task) == (
         "letters",
@@ -404,21 +404,26 @@ def test_a_queue_shows_its_waiting_jobs_its_owner_and_its_next_job(either: Queue
         head,
         "next",
     )
-    assert (letters.waiting.value, letters.due.value, letters.due.quality) == (3, 2, Quality.EXACT)
-    assert (unused.name, unused.waiting.value, unused.next_job_id, unused.next_job_run_at) == ("unused", 0, None, None)
+    assert (letters.unclaimed.value, letters.due.value, letters.due.quality) == (3, 2, Quality.EXACT)
+    assert (unused.name, unused.unclaimed.value, unused.next_job_id, unused.next_job_run_at) == (
+        "unused",
+        0,
+        None,
+        None,
+    )
     assert [each.name for each in either.client.queues.list(only_locked=True)] == ["held"]
     assert [each.name for each in either.client.queues.list(after="held", limit=1)] == ["letters"]
 
 
 def test_counting_a_queue_stops_at_a_bound_and_says_so(either: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "MAX_WAITING", 10)
+    monkeypatch.setattr(bounds, "MAX_UNCLAIMED", 10)
     monkeypatch.setattr(bounds, "BACKLOG_LIMIT", 10)
     either.ready(queue_name="letters")
     either.many(20, "job_queue_id", "1")
 
     (letters,) = either.client.queues.list()
 
-    assert (letters.waiting.value, letters.waiting.quality) == (10, Quality.AT_LEAST)
+    assert (letters.unclaimed.value, letters.unclaimed.quality) == (10, Quality.AT_LEAST)
 
 
 def test_tasks_show_their_jobs_and_the_workers_that_know_them(queue: Queue) -> None:

@@ -293,7 +293,7 @@ def _fill(queue: Queue) -> None:
 
 
 TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.+Z-]*|\bPT?[\d.DTHMS]+|\b(\d+(\.\d+)? ?(ms|s|m|h|d|MB|kB))+\b")
-OF_THE_SERVER: Final = {"counters", "total", "waiting"}
+OF_THE_SERVER: Final = {"counters", "total", "unclaimed"}
 """Figures of PostgreSQL's statistics, which arrive late."""
 
 

@@ -566,7 +566,7 @@ def as_seen(snapshot: QueueSnapshot, queue: ConsoleQueue) -> QueueSnapshot:
             last_vacuum_at=queue.now - timedelta(minutes=3),
         ),
         total=Count(total),
-        waiting=Count(waiting),
+        unclaimed=Count(waiting),
         table_bytes=TABLE_BYTES,
     )
 

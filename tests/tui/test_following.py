@@ -123,7 +123,7 @@ def test_a_queue_is_counted_exactly_and_the_age_of_the_count_is_reported() -> No
         await console.until(lambda: "imports" in console.table().keys)
         console.table().move_to("imports")
         await console.press("=")
-        await console.shows("imports: 123,456 waiting, 120,000 due, counted")
+        await console.shows("imports: 123,456 unclaimed, 120,000 due, counted")
         assert "123k" in console.text
 
     run(scenario, source=source, screen="queues", size=(140, 34))

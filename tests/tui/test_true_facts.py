@@ -135,7 +135,7 @@ def test_queues_say_what_the_database_says(url: str) -> None:
                 state = "stuck" if locked_by == DEAD else "locked"
             assert row["state"].endswith(state), (name, row)
             assert row["head"] == ("" if head is None else str(head)), (name, row)
-            assert_true(row["waiting"], waiting)
+            assert_true(row["unclaimed"], waiting)
             assert_true(row["due"], due)
             assert not row["due"].startswith("0+")
 
@@ -230,8 +230,8 @@ def test_queues_listed_by_name_are_counted_exactly(url: str, after: str) -> None
     source = queue_source(url)
     try:
         found = source.queues(after=after)
-        assert {each.name: each.waiting.value for each in found} == {each.name: waiting[each.name] for each in found}
-        assert {each.waiting.quality for each in found} == {Quality.EXACT}
+        assert {each.name: each.unclaimed.value for each in found} == {each.name: waiting[each.name] for each in found}
+        assert {each.unclaimed.quality for each in found} == {Quality.EXACT}
     finally:
         source.close()
 

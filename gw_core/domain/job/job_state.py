@@ -26,8 +26,8 @@ class JobState(StrEnum):
     """It failed permanently: no attempts are left."""
 
 
-WAITING: Final = frozenset({JobState.READY, JobState.SCHEDULED, JobState.WAITING, JobState.BACKOFF})
+UNCLAIMED: Final = frozenset({JobState.READY, JobState.SCHEDULED, JobState.WAITING, JobState.BACKOFF})
 """The states of jobs that a worker will take, now or later."""
 
-LATER: Final = WAITING - {JobState.READY}
+LATER: Final = UNCLAIMED - {JobState.READY}
 """The states of jobs that wait for their `run_at`, or for other jobs."""

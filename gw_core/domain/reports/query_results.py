@@ -238,7 +238,7 @@ class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A named queue: who holds it and since when, how many jobs wait, how many of them are due, and which is next.
+    """A named queue: who holds it and since when, how many jobs no worker has, how many are due, and which is next.
 
     Example: docs/api/parts.md
     """
@@ -246,7 +246,7 @@ class QueueReport(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     locked_by: str | None
     locked_at: datetime | None
-    waiting: Count
+    unclaimed: Count
     due: Count
     next_job_id: int | None
     next_job_task: str | None
@@ -255,10 +255,10 @@ class QueueReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueSize(msgspec.Struct, frozen=True):
-    """How many jobs wait in a named queue, and how many of them are due."""
+    """How many jobs of a named queue no worker has, and how many of them are due."""
 
     name: str
-    waiting: int
+    unclaimed: int
     due: int
 
 

@@ -107,7 +107,7 @@ class QueueSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     counters: TableCounters | None = None
     total: Count | None = None
     """All jobs; an estimate."""
-    waiting: Count | None = None
+    unclaimed: Count | None = None
     """Jobs that are ready, scheduled or between attempts; an estimate."""
     running: Count | None = None
     locks_age: timedelta | None = None

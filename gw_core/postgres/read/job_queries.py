@@ -18,7 +18,7 @@ from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import InvalidInputError, PermissionDeniedError, SchemaMissingError
 from gw_core.domain.job.group import WaitingGroup, waiting_of
 from gw_core.domain.job.job import Job, check_ids, timestamp
-from gw_core.domain.job.job_state import LATER, WAITING, JobState
+from gw_core.domain.job.job_state import LATER, UNCLAIMED, JobState
 from gw_core.domain.reports.failures import LATELY, RecordedFailures
 from gw_core.domain.reports.job_status import JobFacts, reasons, retry_schedule
 from gw_core.domain.reports.query_results import (
@@ -104,7 +104,7 @@ MIN_SECONDS_LEFT: Final = 0.02
 
 ROWS_PER_READ: Final = 1_000
 
-MAX_WAITING: Final = 1_000
+MAX_UNCLAIMED: Final = 1_000
 """How far the jobs of one queue are counted."""
 
 BACKLOG_LIMIT: Final = 30_000
@@ -144,7 +144,7 @@ class _Wanted(msgspec.Struct, frozen=True):
     @property
     def is_waiting(self) -> bool:
         """True when all its jobs wait, so that they have an order."""
-        return self.states <= WAITING
+        return self.states <= UNCLAIMED
 
     @property
     def is_failed(self) -> bool:
@@ -378,7 +378,7 @@ class JobQueries:
     def _facts(self, job: Job, state: JobState) -> JobFacts:
         objects = self._objects
         can_count = job.queue_id is not None and QUEUE_INDEX in objects and state is JobState.READY
-        values = {"id": job.id, "queue_id": job.queue_id, "most": MAX_WAITING if can_count else 0}
+        values = {"id": job.id, "queue_id": job.queue_id, "most": MAX_UNCLAIMED if can_count else 0}
         ((now, holder, locked_at, ahead, is_bound),) = self._rows("queue_of_job", values)
         limits = [each for each in self._limits(objects) if each.task == job.task]
         return JobFacts(
@@ -456,7 +456,7 @@ class JobQueries:
         wanted = None if names is None else list(names)
         values, objects = {"after": after, "limit": limit, "only_locked": only_locked, "names": wanted}, self._objects
         if QUEUE_INDEX in objects:
-            limits = {"most": MAX_WAITING if most is None else most, "levels": MAX_QUEUE_PRIORITIES}
+            limits = {"most": MAX_UNCLAIMED if most is None else most, "levels": MAX_QUEUE_PRIORITIES}
             rows = self._rows("queue_list", {**values, **limits})
         else:
             rows = self._rows("queue_list_in_backlog", {**values, "chunk_size": BACKLOG_LIMIT})
@@ -475,8 +475,8 @@ class JobQueries:
 
         Where our own index of queues is missing, the whole backlog is walked.
         """
-        ((waiting, due),) = self._rows("queue_count", {"name": name}, timeout=COUNTING_TIMEOUT)
-        return Count(waiting), Count(due)
+        ((unclaimed, due),) = self._rows("queue_count", {"name": name}, timeout=COUNTING_TIMEOUT)
+        return Count(unclaimed), Count(due)
 
     def tasks(self, recovery: RecoverySettings | None = None, *, exact: bool = False) -> list[TaskReport]:
         """Return every task the database knows, by name, with its jobs and the live workers that know it."""
@@ -643,14 +643,16 @@ def _activity(rows: Rows, share: float, started: float | None, recorded: Recorde
 
 
 def _queue_report(row: Sequence[Any], starts: Mapping[str, float], paused: Mapping[str, Pause]) -> QueueReport:
-    name, locked_by, locked_at, waiting, is_bound, due, is_due_bound, next_job_id, next_job_task, next_job_run_at = row
+    name, locked_by, locked_at, unclaimed, is_bound, due, is_due_bound, next_job_id, next_job_task, next_job_run_at = (
+        row
+    )
     started = starts.get(name)
     is_unknown = is_due_bound and not due
     return QueueReport(
         name=name,
         locked_by=locked_by,
         locked_at=None if locked_at is None else timestamp(locked_at if started is None else min(locked_at, started)),
-        waiting=Count(waiting, _quality(is_bound)),
+        unclaimed=Count(unclaimed, _quality(is_bound)),
         due=Count(due, _quality(is_due_bound)),
         next_job_id=None if is_unknown else next_job_id,
         next_job_task=None if is_unknown else next_job_task,

@@ -113,7 +113,7 @@ class Snapshots:
             schema=_installed(self._schema, place, answers.get("revision")),
             counters=counters,
             total=estimates.get("total"),
-            waiting=estimates.get("waiting"),
+            unclaimed=estimates.get("unclaimed"),
             running=_running(answers.get("locks")),
             locks_age=self._locks_age if "locks" in answers else None,
             failed=_failed(answers.get("failed"), estimates.get("failed")),
@@ -243,8 +243,8 @@ def _counters(rows: Rows | None) -> tuple[TableCounters | None, dict[str, Count]
     """Return the counters, and what the statistics estimate."""
     if not rows:
         return None, {}
-    inserted, updated, deleted, live, dead, vacuumed, size, waiting, failed = rows[0]
-    estimates = {"total": live, "waiting": waiting, "failed": failed}
+    inserted, updated, deleted, live, dead, vacuumed, size, unclaimed, failed = rows[0]
+    estimates = {"total": live, "unclaimed": unclaimed, "failed": failed}
     vacuumed_at = None if vacuumed is None else timestamp(vacuumed)
     counters = TableCounters(inserted, updated, deleted, live, dead, vacuumed_at)
     known = {name: Count(round(each), Quality.ESTIMATE) for name, each in estimates.items() if each is not None}
