@@ -250,7 +250,7 @@ class ConnectionWorker:
         outcome, worker_id = attempt.outcome, self._runner.worker_id
         [batch] = divided([outcome], self._keeps)
         settled = send_outcomes(self._store, batch, worker_id, queue_locks([attempt.job]))
-        if not settled:
+        if not settled.ids:
             raise _lost_claim(attempt)
         if type(outcome) is not Returned:  # while it ran, its task may have added jobs that wait for it
             self._store.end_members([attempt.job.id])

@@ -14,17 +14,6 @@ class FollowUps:
     def __init__(self) -> None:
         self.with_steps: set[int] = set()
         """Jobs that have used steps; the threads that run them add to it."""
-        self.waited_for: set[int] = set()
-        """Jobs for which others wait since they were claimed; the thread that listens adds to it."""
-
-    def take_members(self, written: Sequence[Outcome]) -> list[int]:
-        """Return which of these jobs, of one kind of outcome, have ended while others may wait for them."""
-        members = ended_members(written)
-        if self.waited_for and written and type(written[0]) is not Returned:
-            late = self.waited_for.intersection(each.job.id for each in written)
-            self.waited_for.difference_update(late)
-            members += sorted(late.difference(members))
-        return members
 
     def take_with_steps(self, written: Sequence[Outcome]) -> list[int]:
         """Return which of these jobs have completed and have steps; most workers know of none."""
@@ -37,6 +26,6 @@ class FollowUps:
 
 def ended_members(outcomes: Sequence[Outcome]) -> list[int]:
     """Return the jobs that were claimed as ones that others wait for; most jobs have no flags."""
-    if not outcomes or type(outcomes[0]) is Returned:
+    if type(outcomes[0]) is Returned:
         return []
     return [each.job.id for each in outcomes if each.job._flags is not None and is_member(each.job)]

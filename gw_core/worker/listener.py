@@ -45,7 +45,6 @@ class NotificationHealth:
         on_migration: Callable[[], None],
         on_cancel_request: Callable[[], None],
         on_claim_rules: Callable[[], None],
-        on_waited_for: Callable[[set[int]], None],
     ) -> None:
         self.worker_id = worker_id
         self._events = events
@@ -53,7 +52,6 @@ class NotificationHealth:
         self._on_migration = on_migration
         self._on_cancel_request = on_cancel_request
         self._on_claim_rules = on_claim_rules
-        self._on_waited_for = on_waited_for
         self._channel = own_channel(worker_id)
         self._sent_at = float("-inf")
         self._received_at = float("-inf")
@@ -140,8 +138,6 @@ class NotificationHealth:
                 self._on_claim_rules()
             case self._channel if notification.payload == "cancel":
                 self._on_cancel_request()
-            case self._channel if notification.payload.startswith(notifications.WAITED_FOR):
-                self._on_waited_for(notifications.waited_for(notification.payload))
         self._is_unresponsive = False
         self.report_restored()
 

@@ -142,7 +142,6 @@ class WorkerPool:
             on_migration=on_migration,
             on_cancel_request=lambda: self.claimer.on_cancel_request(),
             on_claim_rules=lambda: self.claimer.on_claim_rules(),
-            on_waited_for=self._note_waited_for,
         )
         self._listener = (
             ListenThread(listen_database, self.notifications)
@@ -350,10 +349,6 @@ class WorkerPool:
         """Return what is locked in this worker's name, at its end; while its claim is not answered, a sweep has to."""
         if self.claimer.has_ended and self._own_locks.may_hold:
             self._own_locks.check(connect())
-
-    def _note_waited_for(self, ids: set[int]) -> None:
-        """Record that jobs wait for some that run here: these were claimed without the flag that shows it."""
-        self.settler.follow_ups.waited_for.update(ids.intersection(job.id for job in self.ledger.locked().jobs))
 
     def _notify_tasks(self) -> None:
         for context in self._running():

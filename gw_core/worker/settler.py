@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
@@ -31,9 +31,9 @@ from gw_core.domain.rules.events import (
 )
 from gw_core.postgres.connection.database import RESPONSE_TIMEOUT, Database
 from gw_core.postgres.connection.error_mapping import is_beyond_encoding, needs_connection, rejects_a_row
-from gw_core.postgres.road.job_store import SETTLE_PLAN, JobStore
+from gw_core.postgres.road.job_store import SETTLE_PLAN, JobStore, Settled
 from gw_core.runtime.service import Service
-from gw_core.worker.follow_ups import FollowUps
+from gw_core.worker.follow_ups import FollowUps, ended_members
 from gw_core.worker.job_durations import JobDurations
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger, OutcomeBatch
@@ -292,12 +292,13 @@ class Settler(Service):
         outcomes, releases = batch.outcomes, self._ledger.queues_released_by(batch)
         store, sent_at = self._ready_store(), steady_time()
         try:
-            ours = send_outcomes(store, batch, self._worker_id, releases)
+            settled = send_outcomes(store, batch, self._worker_id, releases)
         except DatabaseUnavailableError:
             batch.in_doubt_since = batch.in_doubt_since or sent_at
             raise
         # What is in doubt and not found was written the first time, unless another worker can have recovered the job.
         in_doubt, since = batch.in_doubt_since is not None, batch.in_doubt_since or sent_at
+        ours = settled.ids
         was_written = len(ours) == len(outcomes) or (in_doubt and not self._lease.was_over_since(since))
         lost = [] if was_written else [o for o in outcomes if o.job.id not in ours]
         written = [o for o in outcomes if o.job.id in ours] if lost else outcomes
@@ -305,18 +306,21 @@ class Settler(Service):
         kind = type(outcomes[0])
         self.completed += len(written) if kind is Completed else 0
         self.failed += len(written) if kind is Failed else 0
-        self._end_what_belongs_to(written)
+        if written:
+            self._end_what_belongs_to(written, settled.waited_for)
         self._accept(batch)
         # After the batch is gone, because a worker that ends with the last job checks whether any are left.
         (self._on_queues_freed if releases else self._on_settled)()
         emit_settled(self._events, self._worker_id, written, lost, in_doubt=in_doubt)
 
-    def _end_what_belongs_to(self, written: Sequence[Outcome]) -> None:
+    def _end_what_belongs_to(self, written: Sequence[Outcome], waited_for: Set[int]) -> None:
         """Let the groups of these jobs go on and delete their steps, in transactions after the one that settled them.
 
         If that fails, or the process ends between the two, `FollowUpCheck` does it.
         """
-        members, with_steps = self.follow_ups.take_members(written), self.follow_ups.take_with_steps(written)
+        # In doubt, a statement that was sent again finds no rows, and only the claims show for which jobs others wait.
+        members = sorted({*waited_for, *ended_members(written)})
+        with_steps = self.follow_ups.take_with_steps(written)
         if not members and not with_steps:
             return
         try:
@@ -382,8 +386,8 @@ def _limited(outcomes: list[Outcome]) -> Iterator[list[Outcome]]:
         yield part
 
 
-def send_outcomes(store: JobStore, batch: OutcomeBatch, worker_id: str, releases: Sequence[QueueLock]) -> set[int]:
-    """Write outcomes of one kind, release the queues, and return the ids of the jobs that were still claimed.
+def send_outcomes(store: JobStore, batch: OutcomeBatch, worker_id: str, releases: Sequence[QueueLock]) -> Settled:
+    """Write outcomes of one kind, release the queues, and return which jobs were still claimed.
 
     A database whose encoding is not UTF-8 may reject a text. An outcome that stands alone is then written in ASCII.
     """
@@ -397,7 +401,7 @@ def send_outcomes(store: JobStore, batch: OutcomeBatch, worker_id: str, releases
 
 def _send(
     store: JobStore, batch: OutcomeBatch, worker_id: str, releases: Sequence[QueueLock], *, in_ascii: bool = False
-) -> set[int]:
+) -> Settled:
     outcomes: list[Any] = batch.outcomes
     kind = type(outcomes[0])
     if kind is Completed:

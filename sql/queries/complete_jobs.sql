@@ -7,12 +7,13 @@
 \set RELEASES true
 \set KEEPS false
 \set NOTIFIES false
+\set MEMBERS true
 \set SETTLED completed
-\set RETURNED jobs.id
+\set RETURNED 'jobs.id, jobs.flags'
 with
 \if :KEEPS
 \set NOTIFIES true
-\set RETURNED 'jobs.id, jobs.attempts, jobs.max_attempts, jobs.key, jobs.created_at, jobs.payload'
+\set RETURNED 'jobs.id, jobs.flags, jobs.attempts, jobs.max_attempts, jobs.key, jobs.created_at, jobs.payload'
 \ir parts/kept.sql
 \endif
 completed as (

@@ -6,12 +6,13 @@
 \set RELEASES true
 \set KEEPS false
 \set NOTIFIES false
+\set MEMBERS true
 \set SETTLED failed
-\set RETURNED jobs.id
+\set RETURNED 'jobs.id, jobs.flags'
 with
 \if :KEEPS
 \set NOTIFIES true
-\set RETURNED 'jobs.id, jobs.attempts, jobs.max_attempts, jobs.key, jobs.created_at, jobs.payload, jobs.last_error'
+\set RETURNED 'jobs.id, jobs.flags, jobs.attempts, jobs.max_attempts, jobs.key, jobs.created_at, jobs.payload, jobs.last_error'
 \ir parts/kept.sql
 \endif
 failures as (

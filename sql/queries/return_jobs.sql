@@ -5,6 +5,7 @@
 -- Idle workers elsewhere are notified of jobs that can run now, so that they need not wait for a poll.
 \set RELEASES true
 \set NOTIFIES true
+\set MEMBERS false
 \set SETTLED returned
 with
 returns as (

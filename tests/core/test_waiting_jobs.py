@@ -112,11 +112,34 @@ def test_a_job_can_wait_for_one_that_has_ended(site: QueueFixture) -> None:
 def test_a_job_can_wait_for_one_that_runs_already(site: QueueFixture) -> None:
     gate, ran = site.gate(), RunRecord()
     first = site.client.add("slow")
-    with site.running({"slow": gate, "work": ran}, poll_interval=NEVER) as running:
+    with site.running({"slow": gate, "work": ran}, poll_interval=NEVER):
         gate.wait_for(1)
         add(site, 2, first)
-        wait_until(lambda: running.settler.follow_ups.waited_for == {first.id}, what="the notification")
         gate.open()
+        wait_until(lambda: ran.entries == [2], what="the second job")
+
+
+@pytest.mark.parametrize("history", [None, timedelta(days=1)], ids=["without history", "with history"])
+@pytest.mark.parametrize("fails", [False, True], ids=["completes", "fails"])
+def test_a_job_can_wait_for_one_whose_end_is_being_recorded(
+    site: QueueFixture, fails: bool, history: timedelta | None
+) -> None:
+    """The adding transaction has the job's row until then, so the worker can record the end only after it."""
+
+    def end(payload: object) -> None:
+        gate(payload)
+        ended.set()
+        if fails:
+            raise GiveUp("hopeless")
+
+    gate, ran, ended = site.gate(), RunRecord(), threading.Event()
+    first = site.client.add("slow")
+    with site.running({"slow": end, "work": ran}, poll_interval=NEVER, history=history):
+        gate.wait_for(1)
+        with psycopg.connect(site.url) as conn:
+            add(site, 2, first, on_failure="run", conn=conn)
+            gate.open()
+            assert ended.wait(60)
         wait_until(lambda: ran.entries == [2], what="the second job")
 
 

@@ -198,7 +198,6 @@ def test_a_pool_that_receives_notifications_needs_no_ping() -> None:
         on_migration=lambda: None,
         on_cancel_request=lambda: None,
         on_claim_rules=lambda: None,
-        on_waited_for=lambda ids: None,
     )
 
     assert recorded.needs_ping()  # unknown at first

@@ -489,6 +489,7 @@ class World:
         The database accepts it from the claim that holds the job alone. A worker that `dies` in the step keeps nothing.
         """
         for job in [thread.job for thread in pool.running if thread.job is not None]:
+            pool.settler.follow_ups.with_steps.add(job.id)  # as `context.step` does
             found = self.run(CLAIM_OF, job.locked_at, job.id)
             is_ours = any(row["locked_by"] == pool.id and row["is_same"] for row in found)
             if is_ours and self._has_kept_step(job):

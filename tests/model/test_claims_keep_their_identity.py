@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from queue_model import Loss, World
 
 
@@ -53,4 +54,27 @@ def test_a_result_that_a_trigger_rejects_stays_its_pool_s(a_world: Callable[...,
     world.claim(pool, Loss("claim", committed=False))
     world.claim(pool)
     world.judge()
+    world.finish()
+
+
+@pytest.mark.parametrize("how", ["ok", "raise", "snooze"])
+def test_a_worker_goes_on_after_it_has_lost_a_job_while_another_is_at_a_step(
+    a_world: Callable[..., World], how: str
+) -> None:
+    world = a_world(pools=1)
+    [pool] = world.pools
+    for _ in range(2):
+        world.add()
+    world.claim(pool)
+    while pool.begin():
+        pass
+    lost, other = pool.running
+    world.run_step(pool, dies=False)
+    world.unlock(pool)
+    if how == "ok":
+        pool.end(lost, None)
+    else:
+        world.fail(pool, lost, how)
+    world.settle(pool)
+    pool.end(other, None)
     world.finish()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import timedelta
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ from support.rows import SCHEMA, Rows
 from support.waiting import wait_until
 
 from gw_core import Client, Job
-from gw_core.domain.job.claim import queue_locks
+from gw_core.domain.job.claim import QueueLock, queue_locks
 from gw_core.front_ends import Completed, Database, Failed, Returned
 from gw_core.postgres.road.claims import CLAIM_PLAN
 from gw_core.postgres.road.job_store import JobStore
@@ -52,24 +52,27 @@ class Queue(Rows):
         (job,) = [job for job in self.claim() if job.id == job_id]
         return job
 
-    def complete(self, *jobs: Job, worker_id: str = OURS, release: Sequence[Job] = ()) -> set[int]:
+    def complete(self, *jobs: Job, worker_id: str = OURS, release: Sequence[Job] = ()) -> Set[int]:
         return self.store.complete(
             [Completed(job, 0.1) for job in jobs], worker_id=worker_id, releases=queue_locks(release)
-        )
+        ).ids
 
-    def fail(self, *failures: Failed, worker_id: str = OURS, release: Sequence[Job] = ()) -> set[int]:
-        return self.store.fail(failures, worker_id=worker_id, releases=queue_locks(release))
+    def fail(self, *failures: Failed, worker_id: str = OURS, release: Sequence[Job] = ()) -> Set[int]:
+        return self.store.fail(failures, worker_id=worker_id, releases=queue_locks(release)).ids
 
     def return_jobs(
         self, *jobs: Job, worker_id: str = OURS, release: Sequence[Job] = (), delay: timedelta = timedelta(0)
-    ) -> set[int]:
+    ) -> Set[int]:
         returns = [Returned(job, "asked to", delay) for job in jobs]
-        return self.store.return_jobs(returns, worker_id=worker_id, releases=queue_locks(release))
+        return self.store.return_jobs(returns, worker_id=worker_id, releases=queue_locks(release)).ids
+
+    def locks_of(self, *jobs: Job) -> list[QueueLock]:
+        return queue_locks(jobs)
 
     def renew(self, *jobs: Job) -> set[int]:
         return self.store.renew_locks(jobs, worker_id=OURS, queues=queue_locks(jobs))
 
-    def return_unknown(self, *known: Job) -> set[int]:
+    def return_unknown(self, *known: Job) -> Set[int]:
         return self.store.return_unknown_jobs(worker_id=OURS, jobs=known, queues=queue_locks(known))[0]
 
     def wait_for_midnight(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from datetime import timedelta
 from itertools import takewhile
 from typing import Any
@@ -23,9 +24,9 @@ def _empty_history(queue: Queue) -> None:
     queue.drop_history_partitions()
 
 
-def complete(queue: Queue, *jobs: Job, keeps: Any = WEEK, result: str | None = "null", **options: Any) -> set[int]:
+def complete(queue: Queue, *jobs: Job, keeps: Any = WEEK, result: str | None = "null", **options: Any) -> Set[int]:
     outcomes = [Completed(job, 0.1, result) for job in jobs]
-    return queue.store.complete(outcomes, worker_id=OURS, keeps=keeps, **options)
+    return queue.store.complete(outcomes, worker_id=OURS, keeps=keeps, **options).ids
 
 
 def rows(queue: Queue) -> list[dict[str, Any]]:
@@ -100,7 +101,7 @@ def test_a_job_whose_record_is_rejected_stays_in_the_queue(queue: Queue) -> None
 def test_a_failed_attempt_is_recorded_beside_the_job_that_waits_for_the_next(queue: Queue) -> None:
     job = queue.claimed(job_key="k")
 
-    assert queue.store.fail([a_failure(job)], worker_id=OURS, keeps=WEEK) == {job.id}
+    assert queue.store.fail([a_failure(job)], worker_id=OURS, keeps=WEEK).ids == {job.id}
 
     (row,) = rows(queue)
     found = (row["state"], row["final"], row["error"], row["attempt"], row["worker_id"], row["key"])
@@ -122,7 +123,7 @@ def test_a_failure_that_is_sent_again_records_nothing_more(queue: Queue) -> None
     job = queue.claimed()
     queue.store.fail([a_failure(job)], worker_id=OURS, keeps=WEEK)
 
-    assert queue.store.fail([a_failure(job)], worker_id=OURS, keeps=WEEK) == set()
+    assert queue.store.fail([a_failure(job)], worker_id=OURS, keeps=WEEK).ids == set()
     assert len(rows(queue)) == 1
 
 
@@ -219,3 +220,21 @@ def test_expiry_gives_up_soon_while_a_session_reads_the_history(queue: Queue) ->
     with queue.locking("select count(*) from _private_gw_history"), pytest.raises(psycopg.errors.LockNotAvailable):
         queue.run("select _private_gw_expire_history()")
     queue.run("select _private_gw_expire_history()")
+
+
+@pytest.mark.parametrize("queue_name", [None, "q"], ids=["no queue", "in a queue"])
+@pytest.mark.parametrize("keeps", [{}, WEEK], ids=["not kept", "kept"])
+@pytest.mark.parametrize("kind", ["complete", "fail"])
+def test_the_answer_names_a_job_for_which_another_waits_since_its_claim(
+    queue: Queue, kind: str, keeps: dict[str, Keep], queue_name: str | None
+) -> None:
+    first, second = queue.claimed(), queue.claimed(queue_name=queue_name)
+    queue.run("select _private_gw_add_waiting('{\"task\": \"mail\"}', array[%s::bigint], 'hold')", second.id)
+
+    options: dict[str, Any] = {"worker_id": OURS, "releases": queue.locks_of(second), "keeps": keeps}
+    if kind == "complete":
+        settled = queue.store.complete([Completed(each, 0.1) for each in (first, second)], **options)
+    else:
+        settled = queue.store.fail([a_failure(each) for each in (first, second)], **options)
+
+    assert (settled.ids, settled.waited_for) == ({first.id, second.id}, {second.id})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -83,8 +83,8 @@ def beside(queue: Queue, action: Callable[[], Any]) -> Any:
     return answers[0]
 
 
-def complete(queue: Queue, *jobs: Job) -> set[int]:
-    return queue.store.complete([Completed(job, 0.1) for job in jobs], worker_id=OURS, keeps=KEEPS)
+def complete(queue: Queue, *jobs: Job) -> Set[int]:
+    return queue.store.complete([Completed(job, 0.1) for job in jobs], worker_id=OURS, keeps=KEEPS).ids
 
 
 def read(queue: Queue, name: str, values: dict[str, Any]) -> list[Any]:
@@ -108,10 +108,10 @@ def test_a_reader_finds_rows_that_move_to_their_partition(queue: Queue, name: st
 def test_an_outcome_is_recorded_while_its_partition_is_made(queue: Queue, kind: str) -> None:
     job = queue.claimed()
 
-    def settle() -> set[int]:
+    def settle() -> Set[int]:
         if kind == "complete":
             return complete(queue, job)
-        return queue.store.fail([a_failure(job)], worker_id=OURS, keeps=KEEPS)
+        return queue.store.fail([a_failure(job)], worker_id=OURS, keeps=KEEPS).ids
 
     assert beside(queue, settle) == {job.id}
     assert queue.value("select count(*) from _private_gw_history") == 1

@@ -32,15 +32,6 @@ CLAIM_RULES: Final = "gw:rules"
 """The channel that announces changed claim rules; what they are is read from the tables."""
 
 
-WAITED_FOR: Final = "waiting:"
-"""Begins a notification to one worker: other jobs wait for the jobs with these ids, which it runs."""
-
-
-def waited_for(payload: str) -> set[int]:
-    """Return the ids of such a notification; any client can send one."""
-    return {int(each) for each in payload.removeprefix(WAITED_FOR).split(",")[:1_000] if each.isdecimal()}
-
-
 def own_channel(worker_id: str) -> str:
     """Return the channel on which one pool is spoken to; the statements make the same name with SQL's `md5`."""
     return f"gw:{hashlib.md5(worker_id.encode(), usedforsecurity=False).hexdigest()}"

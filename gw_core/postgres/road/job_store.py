@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from gw_core.domain.job.cancellation import CancelRequest
 from gw_core.domain.job.claim import QueueLock
@@ -49,6 +51,15 @@ SETTLE_PLAN: Final = {
 """Settings of the session that settles."""
 
 
+class Settled(msgspec.Struct, frozen=True):
+    """What a statement settled."""
+
+    ids: Set[int]
+    """The jobs that were still claimed."""
+    waited_for: Set[int] = frozenset()
+    """Those of them for which others wait, also if these were added after the claim."""
+
+
 class JobStore(Store):
     """Settles jobs over one connection; `claims` claims them. One thread at a time uses it.
 
@@ -78,8 +89,8 @@ class JobStore(Store):
         releases: Sequence[QueueLock] = (),
         keeps: Mapping[str, Keep] = NOTHING_KEPT,
         in_ascii: bool = False,
-    ) -> set[int]:
-        """Delete the jobs of these claims, release the queues, and return the ids deleted.
+    ) -> Settled:
+        """Delete the jobs of these claims, release the queues, and return what was deleted.
 
         With `keeps`, which has every job's task, the jobs are moved to history. `in_ascii` writes texts with escapes.
         """
@@ -95,8 +106,8 @@ class JobStore(Store):
         releases: Sequence[QueueLock] = (),
         keeps: Mapping[str, Keep] = NOTHING_KEPT,
         in_ascii: bool = False,
-    ) -> set[int]:
-        """Record the failures of these claims, release the queues, and return the ids recorded.
+    ) -> Settled:
+        """Record the failures of these claims, release the queues, and return what was recorded.
 
         With `keeps`, which has every job's task, the attempts are added to history. `in_ascii` writes texts with
         escapes.
@@ -117,8 +128,8 @@ class JobStore(Store):
 
     def return_jobs(
         self, outcomes: Sequence[Returned], *, worker_id: str, releases: Sequence[QueueLock] = ()
-    ) -> set[int]:
-        """Return the jobs of these claims with the attempt not counted, release the queues, and return the ids.
+    ) -> Settled:
+        """Return the jobs of these claims with the attempt not counted, release the queues, and return which.
 
         Those that have started no longer expire.
         """
@@ -143,8 +154,8 @@ class JobStore(Store):
         kept: Mapping[str, Any] | None = None,
         in_ascii: bool = False,
         **values: Any,
-    ) -> set[int]:
-        """Run a statement in its form for what is to be released and kept, and return the ids that it settled."""
+    ) -> Settled:
+        """Run a statement in its form for what is to be released and kept, and return what it settled."""
         ids = [outcome.job.id for outcome in ordered]
         form = {"RELEASES": "true" if releases else "false", "KEEPS": "false" if kept is None else "true"}
         values |= {
@@ -162,7 +173,10 @@ class JobStore(Store):
             # A session that ended a pause may have locked the jobs, and given us the lock of their queue. The statement
             # waited for the jobs, and its snapshot is older than that. Sent again, it only releases queues.
             self._rows(name, form, **values)
-        return set(rows[0][0] or ()) if rows else set(ids)
+        if not rows:
+            return Settled(set(ids))
+        waited_for = () if name == "return_jobs" else rows[0][-1] or ()
+        return Settled(set(rows[0][0] or ()), set(waited_for))
 
     def end_members(self, ids: Sequence[int] | None) -> int:
         """Take note that jobs have ended for which others wait; return how many wait no longer. None: check all."""

@@ -1,7 +1,6 @@
 -- Add a job that waits until these jobs have ended, and return it. Its run_at counts from then.
 -- The jobs' rows are locked first: one that ends at the same time has ended before, or ends after the edge is visible.
--- A flag of these jobs lets the worker that settles one know that another job waits. A worker that runs one already is
--- notified.
+-- A flag of these jobs lets the worker that settles one know that another job waits.
 create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_add_waiting(job json, after_ids bigint[], on_failure text)
 returns :GRAPHILE_WORKER_SCHEMA._private_jobs
 language plpgsql
@@ -10,7 +9,6 @@ set enable_seqscan = off
 as $gw$
 declare
   v_open bigint[];
-  v_notified bigint;
   v_job :GRAPHILE_WORKER_SCHEMA._private_jobs;
 begin
   v_open := array(
@@ -23,25 +21,10 @@ begin
            for no key update
       ) as locked
   );
-  with flagged as (
-    update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-       set flags = coalesce(jobs.flags, '{}') || '{"gw:group": true}'
-     where jobs.id = any(v_open)
-       and not coalesce(jobs.flags, '{}') ? 'gw:group'
-    returning jobs.id, jobs.locked_by
-  ),
-  numbered as (
-    select flagged.id, flagged.locked_by, row_number() over (partition by flagged.locked_by) / 300 as part
-      from flagged
-     where flagged.locked_by is not null
-  )
-  select count(pg_notify('gw:' || md5(running.locked_by), 'waiting:' || running.ids) is null)
-    into v_notified
-    from (
-      select numbered.locked_by, string_agg(numbered.id::text, ',') as ids
-        from numbered
-       group by numbered.locked_by, numbered.part
-    ) as running;
+  update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+     set flags = coalesce(jobs.flags, '{}') || '{"gw:group": true}'
+   where jobs.id = any(v_open)
+     and not coalesce(jobs.flags, '{}') ? 'gw:group';
 
   v_job := :GRAPHILE_WORKER_SCHEMA.add_job(
     identifier => job->>'task',
