@@ -43,7 +43,7 @@ class FollowUpCheck(MaintenanceService):
         ended: list[Job] = []
         with self._reporting(), self._connection.connection() as connection:
             store = JobStore(connection, self._connection.database.schema)
-            store.end_members(None)
+            store.end_members(None, self._keeps())
             store.end_steps(None)
             store.expire_unique()
             ended, rest = self._expire_jobs(store)
@@ -71,7 +71,7 @@ class FollowUpCheck(MaintenanceService):
                 pass
             while (jobs := store.expire_jobs(self._keeps())) and not self.is_stopping:
                 if members := [job.id for job in jobs if is_member(job)]:
-                    store.end_members(members)
+                    store.end_members(members, self._keeps())
                 ended += jobs
             seconds = store.next_expiry()
         return ended, INTERVAL if seconds is None else max(MIN_INTERVAL, min(INTERVAL, timedelta(seconds=seconds)))

@@ -253,7 +253,7 @@ class ConnectionWorker:
         if not settled.ids:
             raise _lost_claim(attempt)
         if type(outcome) is not Returned:  # while it ran, its task may have added jobs that wait for it
-            self._store.end_members([attempt.job.id])
+            self._store.end_members([attempt.job.id], self._keeps)
         if attempt.job.id in self._runner.with_steps:
             self._store.end_steps([attempt.job.id])
         emit_settled(self._runner.events, worker_id, [outcome])

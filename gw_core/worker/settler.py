@@ -325,7 +325,7 @@ class Settler(Service):
             return
         try:
             if members:
-                self._ready_store().end_members(members)
+                self._ready_store().end_members(members, self._keeps())
             if with_steps:
                 self._ready_store().end_steps(with_steps)
         except GraphileWorkerError as error:

@@ -1,6 +1,7 @@
 -- Delete locked rows as if their jobs had completed, with the function that every client uses.
 -- With `:RECORDS` they are added to history.
 \set RECORDS false
+\set KEPT null::interval
 with removed as (
   select jobs.*, tasks.identifier as task, queues.queue_name
     from :GRAPHILE_WORKER_SCHEMA.complete_jobs(%(ids)s::bigint[]) as jobs
@@ -9,6 +10,8 @@ with removed as (
 )
 \if :RECORDS
 ,
-\ir parts/recorded_removals.sql
+recorded as (
+  \ir parts/recorded_removals.sql
+)
 \endif
 select removed.id from removed

@@ -14,7 +14,7 @@ with cancelled as materialized (
 ),
 ended as materialized (
   select :GRAPHILE_WORKER_SCHEMA._private_gw_end_members(
-           '{}'::bigint[], array(select cancelled.job_id from cancelled)
+           '{}'::bigint[], array(select cancelled.job_id from cancelled), reason => %(reason)s::text
          )
 )
 select cancelled.job_id from ended cross join cancelled order by cancelled.job_id

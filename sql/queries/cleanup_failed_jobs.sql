@@ -4,6 +4,7 @@
 -- With `:RECORDS` the jobs are added to history. With `:OLDER`, only jobs that failed long ago are deleted, and none that
 -- `:HOLDS` others.
 \set RECORDS false
+\set KEPT null::interval
 \set OLDER false
 \set HOLDS true
 \set RUN '<= now() - make_interval(secs => %(older_seconds)s::double precision)'
@@ -35,7 +36,9 @@ removed as (
     join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = deleted.task_id
     left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = deleted.job_queue_id
 ),
-\ir parts/recorded_removals.sql
+recorded as (
+  \ir parts/recorded_removals.sql
+)
 ,
 \endif
 last as (

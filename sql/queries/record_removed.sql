@@ -1,4 +1,5 @@
 -- Add a job that was removed by its key to history, if that keeps it.
+\set KEPT null::interval
 with removed as (
   select %(id)s::bigint as id,
          %(attempts)s::integer as attempts,
@@ -9,5 +10,7 @@ with removed as (
          %(last_error)s::text as last_error,
          to_timestamp(%(created_at)s::double precision) as created_at
 ),
-\ir parts/recorded_removals.sql
+recorded as (
+  \ir parts/recorded_removals.sql
+)
 select removed.id from removed

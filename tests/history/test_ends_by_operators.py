@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -132,19 +132,6 @@ def test_a_running_job_is_neither_ended_nor_recorded(site: QueueFixture) -> None
         gate.wait_for(1)
         site.client.jobs.complete([job_id])
         assert attempts(site, job_id) == ()
-
-
-@pytest.fixture
-def operator(own_site: QueueFixture) -> Iterator[str]:
-    """A role that may change jobs and not write history."""
-    role = "operator_without_history"
-    own_site.run(f"create role {role} login bypassrls")
-    own_site.run(f"grant usage on schema graphile_worker to {role}")
-    own_site.run(f"grant all on all tables in schema graphile_worker to {role}")
-    own_site.run(f"revoke all on _private_gw_history from {role}")
-    yield role
-    own_site.run(f"drop owned by {role}")
-    own_site.run(f"drop role {role}")
 
 
 def test_a_role_that_may_not_write_history_ends_jobs_all_the_same(own_site: QueueFixture, operator: str) -> None:

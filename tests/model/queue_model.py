@@ -413,6 +413,7 @@ class World:
         self.waits: dict[int, tuple[list[int], str]] = {}
         """What each waiting job was added to wait for, and on what terms."""
         self.killed: list[WorkerPool] = []
+        self.dropped: set[int] = set()
         self._finished_steps: set[int] = set()
         self._completed: set[int] = set()
         self.is_refusing = False
@@ -523,6 +524,19 @@ class World:
             self._read_audit()
             self.run(NODE_ENDS[how], row["id"])
             self._read_audit()
+
+    def act(self, action: str, which: int) -> None:
+        """Let an operator act on two neighbouring jobs."""
+        ids = [row["id"] for row in self.run("select id from _private_jobs order by id")]
+        if chosen := ids[which % max(1, len(ids)) :][:2]:
+            result = getattr(self.client.jobs, action)(chosen, by="an operator")
+            if action == "complete":
+                self.dropped |= {each.id for each in result.changed}
+
+    def drop_waiting(self, which: int) -> None:
+        """Let an operator drop a job that waits for others, with those that wait for it."""
+        if waiting := sorted(self.waits):
+            self.dropped |= set(self.client.groups.cancel(waiting[which % len(waiting)], by="an operator"))
 
     def check_follow_ups(self) -> None:
         """What a worker does once a minute: note the jobs that others ended, and forget the steps of those gone."""
@@ -736,7 +750,8 @@ class World:
         there = {row["id"] for row in self.run("select id from _private_jobs")}
         for number, (after, on_failure) in self.waits.items():
             may_be_dropped = on_failure == "cancel" or any(each in self.waits for each in after)
-            if number not in there and number not in self._completed and not may_be_dropped:
+            is_expected = number in there or number in self._completed or number in self.dropped
+            if not is_expected and not may_be_dropped:
                 self.complain(f"job {number} waited for {after} and is lost")
 
     # -- what the components report -----------------------------------------------------------------------------------

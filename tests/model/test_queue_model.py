@@ -175,6 +175,14 @@ class QueueMachine(RuleBasedStateMachine):
     def run_on_node(self, how: str) -> None:
         self.world.run_on_node(how)
 
+    @rule(action=st.sampled_from(["retry", "retry", "reschedule", "fail", "complete"]), which=st.integers(0, 5))
+    def act(self, action: str, which: int) -> None:
+        self.world.act(action, which)
+
+    @rule(which=st.integers(0, 3))
+    def drop_waiting(self, which: int) -> None:
+        self.world.drop_waiting(which)
+
     @rule()
     def check_follow_ups(self) -> None:
         self.world.check_follow_ups()

@@ -81,3 +81,25 @@ def test_a_name_counts_from_where_it_is_said() -> None:
     assert "job_queue_id is null" in text[unqueued:queued]
     assert "is not null and jobs.priority" not in text[unqueued:queued]
     assert "job_queue_id is not null" in text[queued : text.index("near as materialized")]
+
+
+# -- every deletion ------------------------------------------------------------------------------------------------
+
+RECORDED_ELSEWHERE = {
+    "migrations/parts/operator_functions": "the shared function: action_complete.sql records what it deletes",
+    "migrations/parts/remove_job": "the shared function: record_removed.sql records what it deletes",
+    "queries/check_permissions": "deletes nothing",
+}
+
+
+def test_every_statement_that_deletes_jobs_can_move_them_to_history() -> None:
+    deletes = re.compile(r"^[^-]*\bdelete from :GRAPHILE_WORKER_SCHEMA\._private_jobs\b", re.MULTILINE)
+    folder = Path(str(sql_folder()))
+    paths = [path.relative_to(folder).with_suffix("").as_posix() for path in project_files(folder, "*.sql")]
+    deleting = [path for path in paths if deletes.search((folder / f"{path}.sql").read_text("utf-8"))]
+    texts = {path: sql_text(path, {"RECORDS": "true", "KEEPS": "true"}) for path in deleting}
+
+    unrecorded = {
+        path for path, text in texts.items() if "insert into :GRAPHILE_WORKER_SCHEMA._private_gw_history" not in text
+    }
+    assert unrecorded == set(RECORDED_ELSEWHERE)

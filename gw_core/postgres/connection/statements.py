@@ -24,7 +24,7 @@ _BODY: Final = "$gw$"
 _VALUE: Final = re.compile(r"%\((\w+)\)s")
 
 # Words of psql: include a file that lies beside, say what `:NAME` stands for from here on, and leave out lines.
-_INCLUDE: Final = re.compile(r"( *)\\ir (?:parts/)?(\w+)\.sql")
+_INCLUDE: Final = re.compile(r"( *)\\ir (?:(?:\.\./)+(\w+)/)?(?:parts/)?(\w+)\.sql")
 _SET: Final = re.compile(r" *\\set (\w+) '?(.*?)'?")
 _IF: Final = re.compile(r"\\if :([A-Z]+)")
 _END_IF: Final = "\\endif"
@@ -70,7 +70,8 @@ def _expanded(kind: str, path: str, names: ChainMap[str, str]) -> Iterator[str]:
         elif is_left_out or line == _END_IF:
             is_left_out = is_left_out and line != _END_IF
         elif part := _INCLUDE.fullmatch(line):
-            yield from (part[1] + inner for inner in _expanded(kind, f"{kind}/parts/{part[2]}", names))
+            path = f"{part[2] or kind}/parts/{part[3]}"
+            yield from (part[1] + inner for inner in _expanded(kind, path, names))
         elif setting := _SET.fullmatch(line):
             names.maps[1][setting[1]] = setting[2]
         elif line.lstrip().startswith("--"):

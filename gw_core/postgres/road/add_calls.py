@@ -151,7 +151,7 @@ def is_one_statement(specs: Sequence[JobSpec]) -> bool:
 
 def end_members_call(ids: Sequence[int] | None) -> Call:
     """Return the statement that takes note that jobs have ended for which others wait; None: checks all."""
-    return Call("end_members", {"ids": None if ids is None else list(ids)})
+    return Call("end_members", {"ids": None if ids is None else list(ids), "tasks": [], "keep_seconds": []})
 
 
 def removed_call(job: Job) -> Call:

@@ -26,7 +26,7 @@ from gw_core.postgres.connection.row_mapping import heartbeat
 from gw_core.postgres.connection.statement_steps import Operation, Steps, Unit
 from gw_core.postgres.read.selection_names import resolved, values_of
 from gw_core.postgres.road.action_records import check_by, recording
-from gw_core.postgres.road.add_calls import Call, RemovedJob, run_at_or_delay
+from gw_core.postgres.road.add_calls import Call, RemovedJob, end_members_call, run_at_or_delay
 from gw_core.postgres.road.enqueue import removing
 from gw_core.postgres.road.worker_store import lock_holder
 from gw_core.postgres.schema.schema_state import TABLES_STEP, checked
@@ -170,7 +170,7 @@ def on_idle(
     def act(locked: Sequence[_LockedJob]) -> Steps[tuple[set[int], dict[int, SkipReason]]]:
         done = yield from _run(statement, [each for each in locked if not each.is_running], names, **values)
         if members := [each.id for each in locked if is_member(each.job) and each.id in done]:
-            yield Call("end_members", {"ids": members})
+            yield end_members_call(members)
         if announces:
             yield from _announce(len(done))
         return done, {}

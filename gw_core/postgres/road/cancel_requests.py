@@ -62,7 +62,8 @@ class CancelRequests(QueueOperations, frozen=True):
         with self._connection() as connection, connection.transaction():
             found = {row[0]: row for row in visible_rows(connection, self.schema, "cancel_request", values)}
             idle = [each for each, row in found.items() if row[2] is None]
-            dropped = {row[0] for row in visible_rows(connection, self.schema, "cancel_waiting", {"ids": idle})}
+            waiting = {"ids": idle, "reason": message}
+            dropped = {row[0] for row in visible_rows(connection, self.schema, "cancel_waiting", waiting)}
             cancelled = [row for row in found.values() if row[3] or row[0] in dropped]
             record = recording(
                 "cancel",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import structs
 
 from gw_core.domain.errors import InvalidInputError, JobSkipped
+from gw_core.domain.job.cancellation import message_of
 from gw_core.domain.job.group import GROUP_FLAG, JobGroup, WaitingGroup, is_member, waiting_of
 from gw_core.domain.job.job import (
     Job,
@@ -300,7 +301,8 @@ def cancelling_groups(ids: Sequence[int], schema: str, by: str | None) -> Operat
 
 
 def _cancel_groups(ids: Sequence[int], schema: str, by: str | None) -> Steps[tuple[int, ...]]:
-    rows = yield Call("cancel_waiting", {"ids": list(ids)})
+    reason = "cancelled" if by is None else message_of(by, None)
+    rows = yield Call("cancel_waiting", {"ids": list(ids), "reason": reason})
     cancelled = tuple(row[0] for row in rows)
     yield from recording("cancel", by, schema, job_ids=cancelled)
     return cancelled

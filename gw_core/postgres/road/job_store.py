@@ -178,9 +178,9 @@ class JobStore(Store):
         waited_for = () if name == "return_jobs" else rows[0][-1] or ()
         return Settled(set(rows[0][0] or ()), set(waited_for))
 
-    def end_members(self, ids: Sequence[int] | None) -> int:
+    def end_members(self, ids: Sequence[int] | None, keeps: Mapping[str, Keep] = NOTHING_KEPT) -> int:
         """Take note that jobs have ended for which others wait; return how many wait no longer. None: check all."""
-        return int(self._one("end_members", ids=None if ids is None else list(ids))[0])
+        return int(self._one("end_members", ids=None if ids is None else list(ids), **_periods(keeps))[0])
 
     def end_steps(self, ids: Sequence[int] | None) -> None:
         """Delete the steps of those of these jobs that are gone, or keep them with history. None: check all jobs."""
@@ -201,12 +201,7 @@ class JobStore(Store):
 
     def expire_jobs(self, keeps: Mapping[str, Keep] = NOTHING_KEPT) -> list[Job]:
         """Fail jobs permanently that did not start in time, some hundreds at most, and return them as they were."""
-        rows = self._rows(
-            "expire_jobs",
-            tasks=list(keeps),
-            keep_seconds=[each.period.total_seconds() for each in keeps.values()],
-            error_type=EXPIRED_TYPE,
-        )
+        rows = self._rows("expire_jobs", **_periods(keeps), error_type=EXPIRED_TYPE)
         return [Job(*row) for row in rows]
 
     def expire_unique(self) -> None:
@@ -311,6 +306,11 @@ def _kept_values(outcomes: Sequence[_Outcome], keeps: Mapping[str, Keep]) -> dic
         "keeps_payload": [each.payload for each in kept],
         "is_awaited": [each.result for each in kept],
     }
+
+
+def _periods(keeps: Mapping[str, Keep]) -> dict[str, Any]:
+    """Return for how long history keeps each task's jobs, as columns."""
+    return {"tasks": list(keeps), "keep_seconds": [each.period.total_seconds() for each in keeps.values()]}
 
 
 def _kept_results(outcomes: Sequence[Completed], keeps: Mapping[str, Keep]) -> dict[str, Any]:

@@ -1,9 +1,12 @@
 -- Take note that these jobs have ended, and let the jobs go on that waited for the last of them. With null, check every
 -- waiting job that was not checked for a while: what it waits for may have been ended by workers in other languages or by
--- SQL. `dropped` are waiting jobs to delete; `waiting_ids` are to be checked as well.
+-- SQL. `dropped` are waiting jobs to delete, for a `reason`; `waiting_ids` are to be checked as well.
 -- A job has ended when its row is gone; `on_failure` of the job that waits decides about one that failed permanently. A
 -- dropped job never ends: jobs that wait for it are dropped too, unless they run on failure.
 -- A job that was added again under its key, or rescheduled by SQL, waits no longer: it is not dropped.
+-- Dropped jobs become rows of history as other removed jobs do. Their tasks may never have run: `kept_tasks` are those
+-- that the worker keeps, and `kept_seconds` for how long. The reason is written to the job's row, because the trigger of
+-- `gw record-others` reads it there. A role that may not write history drops jobs without a record.
 -- Jobs are looked up one by one: with a join, the planner could read their whole table. Without statistics, it would
 -- also do so for some hundred ids, hence `enable_seqscan`. Edges are looked up by the jobs that ended: for one that
 -- waits for 10,000, the planner would compare all its edges with each of them.
@@ -12,7 +15,10 @@
 create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_end_members(
   job_ids bigint[],
   dropped bigint[] default '{}',
-  waiting_ids bigint[] default '{}'
+  waiting_ids bigint[] default '{}',
+  reason text default 'cancelled',
+  kept_tasks text[] default '{}',
+  kept_seconds double precision[] default '{}'
 )
 returns integer
 language plpgsql
@@ -27,7 +33,8 @@ declare
   v_checked bigint[];
   v_id bigint;
   v_waiting record;
-  v_fails boolean;
+  v_failed_id bigint;
+  v_reason text;
   v_released integer := 0;
 begin
   if job_ids is null then
@@ -50,8 +57,37 @@ begin
          for update skip locked
     );
   end if;
+  if v_dropped <> '{}' then
+    update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+       set last_error = reason
+     where jobs.id = any(v_dropped)
+       and jobs.run_at = 'infinity'
+       and jobs.locked_at is null;
+  end if;
   loop
     if v_dropped <> '{}' then
+      begin
+        with removed as (
+          select jobs.*, tasks.identifier as task, queues.queue_name
+            from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = jobs.task_id
+            left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = jobs.job_queue_id
+           where jobs.id = any(v_dropped)
+             and jobs.run_at = 'infinity'
+             and jobs.locked_at is null
+             and not exists (
+                   select
+                     from pg_trigger as triggers
+                    where triggers.tgrelid = jobs.tableoid
+                      and triggers.tgname = '_private_gw_record_others'
+                 )
+        )
+        \set KEPT '(select make_interval(secs => kept.seconds) from unnest(kept_tasks, kept_seconds) as kept (task, seconds) where kept.task = removed.task)'
+        \ir ../../queries/parts/recorded_removals.sql
+        ;
+      exception when insufficient_privilege then
+        null;
+      end;
       delete from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
        where jobs.id = any(v_dropped)
          and jobs.run_at = 'infinity'
@@ -90,12 +126,11 @@ begin
          where waiting.job_id = v_id;
         continue;
       end if;
-      v_fails := v_waiting.on_failure <> 'run' and exists (
-        select
-          from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges
-         where edges.waiting_id = v_id
-           and edges.job_id = any(v_dropped)
-      );
+      select 'cancelled because job ' || min(edges.job_id)::text || ' was cancelled' into v_reason
+        from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges
+       where edges.waiting_id = v_id
+         and edges.job_id = any(v_dropped)
+         and v_waiting.on_failure <> 'run';
       v_checked := v_ended || v_dropped;
       if v_ended is null then
         v_checked := array(
@@ -108,23 +143,30 @@ begin
                select jobs.id from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs where jobs.id = edges.job_id
              ) is null;
       if v_waiting.on_failure <> 'hold' then
-        delete from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges
-         where (edges.job_id, edges.waiting_id) in (select unnest(v_checked), v_id)
-           and (
-                 select jobs.locked_at is null and jobs.attempts >= jobs.max_attempts
-                   from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-                  where jobs.id = edges.job_id
-               );
-        v_fails := v_fails or (found and v_waiting.on_failure = 'cancel');
+        with failed as (
+          delete from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges
+           where (edges.job_id, edges.waiting_id) in (select unnest(v_checked), v_id)
+             and (
+                   select jobs.locked_at is null and jobs.attempts >= jobs.max_attempts
+                     from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+                    where jobs.id = edges.job_id
+                 )
+          returning edges.job_id
+        )
+        select min(failed.job_id) into v_failed_id from failed;
+        if v_waiting.on_failure = 'cancel' then
+          v_reason := coalesce(v_reason, 'cancelled because job ' || v_failed_id::text || ' failed');
+        end if;
       end if;
-      if v_fails then
-        v_next := v_next || array(
-          select jobs.id
-            from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-           where jobs.id = v_id
-             and jobs.run_at = 'infinity'
-             for update
-        );
+      if v_reason is not null then
+        update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+           set last_error = v_reason
+         where jobs.id = v_id
+           and jobs.run_at = 'infinity'
+           and jobs.locked_at is null;
+        if found then
+          v_next := v_next || v_id;
+        end if;
       elsif exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges where edges.waiting_id = v_id) then
         if v_ended is null then
           update :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
