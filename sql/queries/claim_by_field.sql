@@ -60,8 +60,9 @@ found as materialized (
                   limits.burst,
                   coalesce(
                     (
-                      select buckets.tokens
-                             + date_part('epoch', limits.now - buckets.filled_at) * limits.tokens_per_second
+                      select
+                        \set NOW limits.now
+                        \ir parts/tokens_at.sql
                         from :GRAPHILE_WORKER_SCHEMA._private_gw_buckets as buckets
                        where buckets.task = limits.task
                          and buckets.value = steps.value

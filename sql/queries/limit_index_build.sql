@@ -2,7 +2,7 @@
 \set TASK 0
 \set FIELD field
 \set INDEX jobs_gw_field
-create index concurrently :INDEX
+create index concurrently if not exists :INDEX
   on :GRAPHILE_WORKER_SCHEMA._private_jobs (
     (
       \ir parts/field_value.sql

@@ -46,6 +46,25 @@ def until_empty(site: QueueFixture) -> None:
     )
 
 
+@pytest.mark.parametrize("field", [None, "n"], ids=["of a task", "of a field"])
+def test_a_server_s_clock_that_was_set_back_stops_no_task_with_a_rate(
+    own_site: QueueFixture, field: str | None
+) -> None:
+    site, started = own_site, RunRecord()
+    site.client.limits.set("work", per_period=20, period=timedelta(seconds=1), burst=5, field=field)
+    for _ in range(5):
+        site.add(payload={"n": 1})
+    site.run_once({"work": started})
+    site.run("update _private_gw_buckets set filled_at = filled_at + interval '1 day'")
+    for _ in range(10):
+        site.add(payload={"n": 1})
+
+    with site.running({"work": started}):
+        wait_until(lambda: len(started.entries) == 15, what="every job to start")
+        [bucket] = site.run("select filled_at <= now() as is_past, tokens < 5 as is_spent from _private_gw_buckets")
+        assert bucket == {"is_past": True, "is_spent": True}
+
+
 def test_no_more_jobs_run_at_a_time_than_the_limit_over_all_workers(site: QueueFixture) -> None:
     work = Running(together=3)
     site.client.limits.set("work", running=3)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -324,6 +325,42 @@ def test_a_limit_that_another_session_sets_in_between_keeps_its_index(site: Queu
     [limit] = site.client.limits.list()
     assert (limit.field, limit.has_index) == ("third", True)
     assert len(site.rows(INDEXES)) == 1
+
+
+def test_two_sessions_that_set_the_same_limit_share_its_index(site: QueueFixture) -> None:
+    site.client.limits.remove("work")
+
+    with ThreadPoolExecutor(2) as threads, psycopg.connect(site.url) as holder:
+        # Neither build begins before both sessions have found that there is none.
+        holder.execute("lock table graphile_worker._private_jobs in share row exclusive mode")
+        both = [threads.submit(site.client.limits.set, "work", running=1, field="x") for _ in range(2)]
+        blocked = (
+            "select pid from pg_locks where not granted and database = (select oid from pg_database "
+            "where datname = current_database()) and mode = 'ShareUpdateExclusiveLock'"
+        )
+        wait_until(
+            lambda: len(site.rows(blocked)) == 2 or any(each.done() for each in both),
+            what="both builds to wait for the table",
+        )
+        holder.rollback()
+        for each in both:
+            each.result(DEADLINE)
+
+    assert [limit.has_index for limit in site.client.limits.list()] == [True]
+    assert len(site.rows(INDEXES)) == 1
+
+
+def test_a_limit_of_a_task_that_another_session_makes_now_gets_its_index(site: QueueFixture) -> None:
+    waits = "select pid from pg_stat_activity where datname = current_database() and wait_event = 'transactionid'"
+    with ThreadPoolExecutor(1) as threads, psycopg.connect(site.url) as other:
+        other.execute("insert into graphile_worker._private_tasks (identifier) values ('new')")
+        setting = threads.submit(site.client.limits.set, "new", running=1, field="x")
+        wait_until(lambda: site.rows(waits) or setting.done(), what="our insert to wait for theirs")
+        other.commit()
+        setting.result(DEADLINE)
+
+    assert [limit.has_index for limit in site.client.limits.list() if limit.task == "new"] == [True]
+    site.client.limits.remove("new")
 
 
 def test_two_indexes_are_built_one_after_the_other_without_a_deadlock(site: QueueFixture) -> None:

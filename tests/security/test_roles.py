@@ -291,6 +291,24 @@ def test_the_operator_changes_everything_but_no_rights_and_no_tables(site: Site)
             site.run(statement, "queue_operator")
 
 
+def test_the_operator_lifts_and_replaces_a_limit_by_field_of_the_owner(site: Site) -> None:
+    for line in ("limit mail --off", "limit mail --running 2"):
+        assert site.gw("limit mail --running 1 --field tenant", "queue_owner").code == 0
+
+        ended = site.gw(line, "queue_operator")
+
+        assert (ended.code, ended.err) == (0, ""), ended
+    assert site.run("select most_running, field from graphile_worker._private_gw_limits") == [(2, None)]
+
+    before = site.run("select * from graphile_worker._private_gw_limits")
+    ended = site.gw("limit mail --running 1 --field other", "queue_operator")
+    assert ended.code == 4
+    assert site.run("select * from graphile_worker._private_gw_limits") == before
+
+    assert site.gw("limit mail --running 1", "queue_owner").code == 0
+    assert site.run("select 1 from pg_class where relname ~ '^jobs_gw_field_'") == []
+
+
 VIEWER = (
     "list",
     "show 1",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, Final
@@ -167,6 +167,16 @@ def removed_call(job: Job) -> Call:
         "created_at": job._created_at,
     }
     return Call("record_removed", values)
+
+
+def registering_tasks(identifiers: Iterable[str]) -> Generator[Call, Sequence[Any], dict[int, str]]:
+    """Make the task identifiers known and return them by their ids."""
+    names = sorted(set(identifiers))
+    while True:
+        known: dict[int, str] = dict((yield Call("register_tasks", {"identifiers": names})))
+        # A task that another session creates concurrently is neither inserted here nor visible in this snapshot.
+        if len(known) >= len(names):
+            return known
 
 
 def get_call(job_id: int | None, job_key: str | None) -> Call:

@@ -28,6 +28,8 @@ from gw_core.domain.reports.left_jobs import MAX_LEFT, LeftJob
 from gw_core.domain.rules.settings import LOCK_EXPIRY
 from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.statement_runner import Store, array_text
+from gw_core.postgres.connection.statement_steps import run_steps
+from gw_core.postgres.road.add_calls import registering_tasks
 from gw_core.postgres.road.claims import Claims
 
 _Outcome = TypeVar("_Outcome", bound=Outcome)
@@ -74,12 +76,7 @@ class JobStore(Store):
 
     def register_tasks(self, identifiers: Iterable[str]) -> dict[int, str]:
         """Make the task identifiers known and return them by their ids."""
-        names = sorted(set(identifiers))
-        while True:
-            known = {row[0]: row[1] for row in self._rows("register_tasks", identifiers=names)}
-            # A task that another session creates concurrently is neither inserted here nor visible in this snapshot.
-            if len(known) >= len(names):
-                return known
+        return run_steps(registering_tasks(identifiers), lambda call: self._rows(call.statement, **call.values))
 
     def complete(
         self,

@@ -23,7 +23,7 @@ from gw_core.postgres.connection.row_security import rows, visible_rows
 from gw_core.postgres.connection.statement_steps import Operation, Steps
 from gw_core.postgres.connection.statements import query
 from gw_core.postgres.road.action_records import check_by, recording
-from gw_core.postgres.road.add_calls import Call
+from gw_core.postgres.road.add_calls import Call, registering_tasks
 from gw_core.postgres.road.pauses import changing, usable
 from gw_core.postgres.schema.schema_state import TABLES_STEP, check, checked
 
@@ -115,15 +115,18 @@ def forget_full_buckets(connection: Connection, schema: str, task: str) -> None:
 
 def _build_index(task: str, field: str, schema: str) -> Steps[None]:
     """Build the index of a field if it is missing, one session at a time. Only the owner of the queue may."""
-    is_busy = True
-    while is_busy:
-        task_id, known = yield from _indexes(task, schema)
+    while True:
+        task_id, found = yield from _indexes(task, schema)
+        known = {name: is_usable for name, is_usable, _ in found}
         name = _index_name(task_id, field)
         if known.get(name):
             return
-        is_busy = bool((yield Call("limit_index_wait", {"schema": schema})))
-    yield Call("limit_index_drop", names={"INDEX": name})  # what a build that was interrupted has left
-    yield Call("limit_index_build", names={"TASK": str(task_id), "FIELD": field, "INDEX": name})
+        if (yield Call("limit_index_wait", {"schema": schema})):
+            continue
+        if name in known:  # what a build that was interrupted has left
+            yield Call("limit_index_drop", names={"INDEX": name})
+        # Builds nothing if another session has begun the same in between; that build is then awaited above.
+        yield Call("limit_index_build", names={"TASK": str(task_id), "FIELD": field, "INDEX": name})
 
 
 def _match_indexes(task: str, schema: str) -> Steps[None]:
@@ -140,9 +143,13 @@ def _match_indexes(task: str, schema: str) -> Steps[None]:
 
 
 def _drop_indexes(task: str, schema: str, *, keep: str | None) -> Steps[bool]:
-    """Drop the indexes of all fields but one, and return whether there were any."""
-    task_id, known = yield from _indexes(task, schema)
-    others = [name for name in known if keep is None or name != _index_name(task_id, keep)]
+    """Drop the indexes of all fields but one, and return whether there were any.
+
+    Those that only the owner of the queue may drop stay, as after a change in a transaction: the limit has changed.
+    """
+    task_id, found = yield from _indexes(task, schema)
+    kept = None if keep is None else _index_name(task_id, keep)
+    others = [name for name, _, may_drop in found if may_drop and name != kept]
     while others and (yield Call("limit_index_wait", {"schema": schema})):
         pass
     for name in others:
@@ -150,11 +157,11 @@ def _drop_indexes(task: str, schema: str, *, keep: str | None) -> Steps[bool]:
     return bool(others)
 
 
-def _indexes(task: str, schema: str) -> Steps[tuple[int, dict[str, bool]]]:
-    """Return the id of a task, and the names of its indexes with whether each may be used."""
-    [(task_id, _)] = yield Call("register_tasks", {"identifiers": [task]})
+def _indexes(task: str, schema: str) -> Steps[tuple[int, Rows]]:
+    """Return the id of a task, and its indexes: the name of each, and whether it may be used and dropped."""
+    [task_id] = yield from registering_tasks([task])
     found = yield Call("index_list", {"schema": schema, "prefix": f"jobs_gw_field_{task_id}_"})
-    return task_id, dict(found)
+    return task_id, found
 
 
 def _index_name(task_id: int, field: str) -> str:
