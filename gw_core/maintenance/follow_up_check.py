@@ -1,7 +1,7 @@
 """Do what follows the end of jobs that others ended: workers in other languages, SQL, a worker that died.
 
 Jobs that waited for them go on, and their steps are deleted. Keys of unique jobs whose time is over are deleted too.
-Jobs fail that nothing has started by their `expires_at`.
+Jobs fail that nothing has started by their `expires_at`. Rows that row security hides are reported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from gw_core.domain.job.history import Keep
 from gw_core.domain.job.job import Job
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import JobCompleted, JobErrored, JobFailed, JobsSettled
+from gw_core.domain.rules.roles import RoleKind
 from gw_core.postgres.connection.connections import SharedConnection
+from gw_core.postgres.connection.row_security import uses_of_kind
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.runtime.service import MaintenanceService
 
@@ -43,6 +45,8 @@ class FollowUpCheck(MaintenanceService):
         ended: list[Job] = []
         with self._reporting(), self._connection.connection() as connection:
             store = JobStore(connection, self._connection.database.schema)
+            # To an idle worker, a queue whose rows are hidden looks empty.
+            store.require_visible_rows(uses_of_kind(RoleKind.WORKER))
             store.end_members(None, self._keeps())
             store.end_steps(None)
             store.expire_unique()

@@ -162,8 +162,11 @@ class Settler(Service):
                 self._retry_rejected()
             if self._row_locked:
                 self._retry_row_locked()
-            if not self._unwritten:
-                return self._rest_until_reported()
+        except GraphileWorkerError as error:  # it is unknown which rows are locked
+            return self.try_later(error)
+        if not self._unwritten:
+            return self._rest_until_reported()
+        try:
             self._write(self._unwritten[0])
         except LockTimeoutError as error:
             return self._set_row_locked_aside(error)
@@ -176,17 +179,28 @@ class Settler(Service):
     def teardown(self) -> None:
         """Write what is left, as far as the database lets us, call `on_end` with what connects, then hang up."""
         deadline = time.monotonic() + self.final_timeout.total_seconds()
+        self._retry_all_rejected()
+        self._write_until(deadline)
+        # A job without its record in history is better than one that runs again.
+        for batch in self._rejected:
+            batch.keeps = {}
+        self._retry_all_rejected()
+        self._write_until(deadline)
+        with suppress(GraphileWorkerError):
+            self._on_end(self._ready_store)
+        self.disconnect()
+
+    def _retry_all_rejected(self) -> None:
         self._unwritten.extend(self._rejected)
         self._rejected.clear()
+
+    def _write_until(self, deadline: float) -> None:
         has_tried = False  # what a machine that stood still left no time for is sent once all the same
         while not self.is_idle and (not has_tried or time.monotonic() < deadline):
             rest = self.step()
             has_tried = True
             if rest > NO_DELAY and not self.is_idle:
                 time.sleep(min(rest.total_seconds(), 0.1))
-        with suppress(GraphileWorkerError):
-            self._on_end(self._ready_store)
-        self.disconnect()
 
     def _rest_until_reported(self) -> timedelta:
         self._resting = True
@@ -296,6 +310,8 @@ class Settler(Service):
         except DatabaseUnavailableError:
             batch.in_doubt_since = batch.in_doubt_since or sent_at
             raise
+        if len(settled.ids) < len(outcomes):
+            settled = self._written_when_visible(batch, releases, settled, sent_at)
         # What is in doubt and not found was written the first time, unless another worker can have recovered the job.
         in_doubt, since = batch.in_doubt_since is not None, batch.in_doubt_since or sent_at
         ours = settled.ids
@@ -312,6 +328,24 @@ class Settler(Service):
         # After the batch is gone, because a worker that ends with the last job checks whether any are left.
         (self._on_queues_freed if releases else self._on_settled)()
         emit_settled(self._events, self._worker_id, written, lost, in_doubt=in_doubt)
+
+    def _written_when_visible(
+        self, batch: OutcomeBatch, releases: Sequence[QueueLock], settled: Settled, sent_at: float
+    ) -> Settled:
+        """Write the outcomes of jobs that were not found a second time; return what both statements settled.
+
+        Row security may have hidden them from the first statement, and they are not lost. Raises
+        `PermissionDeniedError` while it does.
+        """
+        store = self._ready_store()
+        try:
+            store.require_visible_rows()
+            again = send_outcomes(store, batch, self._worker_id, releases)
+        except GraphileWorkerError:
+            # Those that were found are written, and are not found when the batch is sent again.
+            batch.in_doubt_since = batch.in_doubt_since or sent_at
+            raise
+        return Settled(settled.ids | again.ids, settled.waited_for | again.waited_for)
 
     def _end_what_belongs_to(self, written: Sequence[Outcome], waited_for: Set[int]) -> None:
         """Let the groups of these jobs go on and delete their steps, in transactions after the one that settled them.

@@ -349,6 +349,33 @@ def test_a_row_that_stays_locked_does_not_hold_up_other_results(site: QueueFixtu
     assert running.recorded.of(JobLockLost) == []
 
 
+def test_a_worker_goes_on_while_someone_waits_to_lock_the_table_of_a_locked_row(site: QueueFixture) -> None:
+    waiting = (
+        "select pid from pg_stat_activity where datname = current_database() and application_name = 'gw:settle'"
+        " and wait_event_type = 'Lock'"
+    )
+    gate = site.gate()
+    site.fill(2)
+    with site.running({"work": gate}) as running, psycopg.connect(site.url) as other, psycopg.connect(site.url) as last:
+        gate.wait_for(2)
+        other.execute("select from graphile_worker._private_jobs where id = %s for update", (site.jobs()[0]["id"],))
+        gate.open()
+        running.recorded.wait_for(JobCompleted)
+        # As `alter table` or `vacuum full` does: later sessions wait behind it.
+        locking = threading.Thread(
+            target=last.execute, args=("lock table graphile_worker._private_jobs in access exclusive mode",)
+        )
+        locking.start()
+        wait_until(lambda: site.run(waiting), what="the settler to wait for the table")
+        wait_until(lambda: not site.run(waiting), what="the settler to give up")
+        other.rollback()
+        locking.join()
+        last.rollback()
+        running.recorded.wait_for(JobCompleted, count=2)
+
+    assert running.recorded.of(JobLockLost) == []
+
+
 def test_results_that_cannot_be_written_do_not_pile_up_without_end(
     site: QueueFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

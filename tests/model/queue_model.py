@@ -508,7 +508,7 @@ class World:
                 self._finished_steps.add(job.id)
 
     def _has_kept_step(self, job: Job) -> bool:
-        values = {"job_id": job.id, "created_at": job.created_at}
+        values = {"job_id": job.id, "created_at": job.created_at, "schema": "graphile_worker"}
         return bool(self.store.connection.execute(query("step_begin", "graphile_worker"), values).fetchall())
 
     def kill(self, victim: WorkerPool) -> None:

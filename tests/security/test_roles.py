@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
+from threading import Timer
 from typing import Any
 from uuid import uuid4
 
@@ -21,7 +22,7 @@ from support.databases import Databases, new_database
 from support.recovery_fixture import RecoveryFixture
 from support.shell import CliResult, InProcessShell, Shell
 
-from gw_core import AsyncClient, Client, JobKeyMode, JobSpec
+from gw_core import AsyncClient, Client, JobContext, JobKeyMode, JobSpec, TaskRegistry, WorkerSettings, run_once
 from gw_core.domain.rules.roles import FUNCTIONS_OF_RUST, RIGHTS
 from gw_core.front_ends import LockTimeoutError, RoleKind
 from gw_core.postgres.connection.statements import query, sql_folder
@@ -257,6 +258,61 @@ def test_the_worker_runs_jobs_and_does_not_pause_limit_clean_up_or_migrate(site:
         assert site.gw(line, "queue_worker").code == 4, line
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         site.run("alter table graphile_worker._private_jobs add mine int", "queue_worker")
+
+
+@pytest.mark.parametrize("right", ["select", "insert", "update"])
+def test_a_step_that_its_role_could_not_keep_is_not_run(site: Site, right: str) -> None:
+    ran: list[str] = []
+    tasks = TaskRegistry()
+
+    @tasks.task("pay")
+    def pay(payload: object, context: JobContext) -> None:
+        context.step("charge", ran.append, "charge")
+
+    site.run("select graphile_worker.add_job('pay')")
+    site.run(f"revoke {right} on graphile_worker._private_gw_steps from queue_worker")
+    failing = run_once(site.as_role("queue_worker"), tasks=tasks)
+    assert failing.failed == 1
+    assert ran == []
+
+    site.gw("grant worker queue_worker", "queue_owner")
+    site.gw("retry 1", "queue_owner")
+    assert run_once(site.as_role("queue_worker"), tasks=tasks).completed == 1
+    assert ran == ["charge"]
+
+
+def test_a_step_that_has_run_waits_for_the_right_to_be_kept(site: Site) -> None:
+    ran: list[str] = []
+    tasks = TaskRegistry()
+
+    def charge() -> None:
+        ran.append("charge")
+        site.run("revoke insert on graphile_worker._private_gw_steps from queue_worker")
+        site_is_repaired.start()
+
+    @tasks.task("pay")
+    def pay(payload: object, context: JobContext) -> None:
+        context.step("charge", charge)
+
+    site_is_repaired = Timer(0.3, site.run, ("grant insert on graphile_worker._private_gw_steps to queue_worker",))
+    site.run("select graphile_worker.add_job('pay')")
+    assert run_once(site.as_role("queue_worker"), tasks=tasks).completed == 1
+    assert ran == ["charge"]
+
+
+def test_a_worker_without_the_right_to_history_settles_its_jobs_at_its_end(site: Site) -> None:
+    tasks = TaskRegistry()
+    tasks.register("mail", lambda payload: None)
+    tasks.register("boom", lambda payload: 1 / 0)
+    site.run("select graphile_worker.add_job(task) from unnest(array['mail', 'boom', 'mail']) as task")
+    site.run("revoke insert on graphile_worker._private_gw_history from queue_worker")
+
+    settings = WorkerSettings(history=timedelta(days=1))
+    result = run_once(site.as_role("queue_worker"), tasks=tasks, settings=settings)
+
+    assert (result.completed, result.failed, result.exit_code) == (2, 1, 0)
+    assert site.run("select attempts, locked_at from graphile_worker._private_jobs") == [(1, None)]
+    assert site.run("select 1 from graphile_worker._private_gw_history") == []
 
 
 OPERATOR = (

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Final
 from uuid import uuid4
 
@@ -20,11 +21,24 @@ from psycopg.conninfo import make_conninfo
 from support.cli_program import every_command
 from support.jobs_in_states import Queue
 from support.shell import CliResult, InProcessShell
+from support.waiting import wait_until
 
-from gw_core import AsyncClient, Client, JobSpec, TaskRegistry, run_once
+from gw_core import (
+    AsyncClient,
+    Client,
+    JobContext,
+    JobSpec,
+    RetryAfter,
+    Runner,
+    Selection,
+    TaskRegistry,
+    WorkerSettings,
+    run_once,
+)
 from gw_core.domain.rules.roles import OF_RUST, RECORD, TABLES
 from gw_core.errors import GraphileWorkerError, PermissionDeniedError
-from gw_core.front_ends import CleanupTarget, FrontEnd, NameKind, QueueSize, RoleKind
+from gw_core.events import JobCompleted, JobLockLost, PoolConnectionLost
+from gw_core.front_ends import CleanupTarget, FrontEnd, MaintenanceFailed, NameKind, QueueSize, RoleKind
 
 HIDEABLE: Final = [each for each in TABLES if each not in (OF_RUST, "migrations")]
 """The tables with row security."""
@@ -443,3 +457,107 @@ def test_a_worker_does_not_start_without_the_rows_it_needs(site: Site) -> None:
             pytest.raises(PermissionDeniedError, match=f"row security hides rows of {table} .*gw grant worker"),
         ):
             run_once(site.url, tasks=registry)
+
+
+@pytest.mark.parametrize("table", ["_private_jobs", "_private_gw_limits"])
+def test_an_idle_worker_reports_rows_that_are_hidden_while_it_runs(
+    site: Site, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gw_core.maintenance.follow_up_check.INTERVAL", timedelta(milliseconds=50))
+    hidden: list[MaintenanceFailed] = []
+    registry = TaskRegistry()
+    registry.register("idle", lambda payload: None)
+    runner = Runner(site.url, tasks=registry, handle_signals=False)
+    runner.events.on(MaintenanceFailed, hidden.append)
+    runner.start()
+    try:
+        site.hide(table)
+        wait_until(lambda: hidden, what="the report")
+    finally:
+        runner.stop()
+        runner.wait()
+
+    assert f"row security hides rows of {table} " in str(hidden[0].error)
+    assert f"gw grant worker {site.role}" in str(hidden[0].error)
+    assert [each.service for each in hidden].count("gw-follow-ups") == 1
+
+
+def test_outcomes_wait_while_their_rows_are_hidden(site: Site) -> None:
+    ran: list[int] = []
+    waiting: list[PoolConnectionLost] = []
+    ended: list[JobCompleted | JobLockLost] = []
+    registry = TaskRegistry()
+
+    @registry.task("pay")
+    def pay(payload: int) -> None:
+        if ran:
+            site.hide("_private_jobs")
+        ran.append(payload)
+
+    runner = Runner(site.url, tasks=registry, settings=WorkerSettings(concurrency=1), handle_signals=False)
+    runner.events.on(PoolConnectionLost, waiting.append)
+    runner.events.on(JobCompleted, ended.append)
+    runner.events.on(JobLockLost, ended.append)
+    site.queue.client.add_many([JobSpec(task="pay", payload=each) for each in (1, 2)])
+    runner.start()
+    try:
+        wait_until(lambda: (len(ran) == 2 and waiting) or len(ended) == 2, what="an error, or both outcomes")
+        site.queue.client.grants.grant("worker", site.role)
+        wait_until(lambda: len(ended) == 2, what="the outcomes")
+    finally:
+        runner.stop()
+        runner.wait()
+
+    assert {type(each) for each in ended} == {JobCompleted}
+    assert sorted(ran) == [1, 2]
+    assert site.queue.rows("select 1 from graphile_worker.jobs where task_identifier = 'pay'") == []
+
+
+def test_outcomes_are_written_whose_rows_were_hidden_only_from_the_statement(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = "gw_core.postgres.road.job_store.JobStore.require_visible_rows"
+    required = resolve_name(check)
+
+    def visible_again(store: object, *uses: object) -> None:
+        site.queue.client.grants.grant("worker", site.role)
+        required(store, *uses)
+
+    registry = TaskRegistry()
+    registry.register("pay", lambda payload: site.hide("_private_jobs"))
+    site.queue.client.add("pay")
+    monkeypatch.setattr(check, visible_again)
+    ended: list[object] = []
+    runner = Runner(site.url, tasks=registry, handle_signals=False)
+    runner.events.on(JobCompleted, ended.append)
+    runner.events.on(JobLockLost, ended.append)
+    runner.start()
+    try:
+        wait_until(lambda: ended, what="the outcome")
+    finally:
+        runner.stop()
+        runner.wait()
+
+    assert [type(each) for each in ended] == [JobCompleted]
+    assert site.queue.rows("select 1 from graphile_worker.jobs where task_identifier = 'pay'") == []
+
+
+def test_a_kept_step_is_not_run_again_while_it_is_hidden(site: Site) -> None:
+    ran: list[str] = []
+    registry = TaskRegistry()
+
+    @registry.task("pay")
+    def pay(payload: object, context: JobContext) -> None:
+        context.step("charge", ran.append, "charge")
+        if len(ran) == 1 and context.job.attempts == 1:
+            site.hide("_private_gw_steps")
+            raise RetryAfter(timedelta(0))
+
+    site.queue.client.add("pay", {})
+    hidden = run_once(site.url, tasks=registry)
+    assert (hidden.completed, ran) == (0, ["charge"])
+
+    site.queue.client.grants.grant("worker", site.role)
+    site.queue.client.jobs.retry(Selection.of(task="pay"))
+    assert run_once(site.url, tasks=registry).completed == 1
+    assert ran == ["charge"]

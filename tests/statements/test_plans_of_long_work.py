@@ -18,7 +18,7 @@ select id, array[n + (select min(id) from _private_jobs) - 1], 'cancel' from add
 """
 EPOCH = "2026-01-01 00:00:00+00"
 STATEMENTS: dict[str, dict[str, Any]] = {
-    "step_begin": {"job_id": 5, "created_at": EPOCH},
+    "step_begin": {"job_id": 5, "created_at": EPOCH, "schema": "graphile_worker"},
     "step_save": {
         "job_id": 5,
         "worker_id": OURS,

@@ -64,10 +64,10 @@ def values_of_uses(uses: Iterable[str], schema: str) -> dict[str, Any]:
     return {"uses": list(dict.fromkeys(uses)), "schema": schema}
 
 
-def raise_if_hidden(found: Sequence[Sequence[Any]], schema: str) -> None:
-    """Raise `PermissionDeniedError` for the rows of `hidden_rows.sql`, if there are any."""
+def raise_if_hidden(found: Sequence[Sequence[Any]], schema: str, kind: RoleKind | None = None) -> None:
+    """Raise `PermissionDeniedError` for the rows of `hidden_rows.sql`, if there are any; `kind` is that of our role."""
     if found:
-        raise rows_hidden(found[0][0], [use for _, use in found], schema)
+        raise rows_hidden(found[0][0], [use for _, use in found], schema, kind)
 
 
 def rows_hidden(role: str, uses: Sequence[str], schema: str, kind: RoleKind | None = None) -> PermissionDeniedError:

@@ -25,8 +25,10 @@ from gw_core.domain.job.outcome import (
     traceback_of,
 )
 from gw_core.domain.reports.left_jobs import MAX_LEFT, LeftJob
+from gw_core.domain.rules.roles import RoleKind
 from gw_core.domain.rules.settings import LOCK_EXPIRY
 from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.connection.row_security import JOB_USES, Uses, raise_if_hidden, values_of_uses
 from gw_core.postgres.connection.statement_runner import Store, array_text
 from gw_core.postgres.connection.statement_steps import run_steps
 from gw_core.postgres.road.add_calls import registering_tasks
@@ -186,6 +188,11 @@ class JobStore(Store):
     def blocked(self, ids: Iterable[int]) -> set[int]:
         """Return which of these jobs have a row that another session has locked."""
         return self._ids("row_locked_jobs", ids=sorted(ids))
+
+    def require_visible_rows(self, uses: Uses = JOB_USES) -> None:
+        """Raise `PermissionDeniedError` if row security hides jobs, or what else a worker uses, from our role."""
+        found = self._rows("hidden_rows", **values_of_uses(uses, self.schema))
+        raise_if_hidden(found, self.schema, RoleKind.WORKER)
 
     def next_expiry(self) -> float | None:
         """Return the seconds until a job may expire that has not started; None while there is none."""

@@ -9,10 +9,12 @@ from typing import Any, Final
 
 import msgspec
 
-from gw_core.domain.errors import DatabaseUnavailableError, TransientDatabaseError
+from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError, PermissionDeniedError, TransientDatabaseError
 from gw_core.domain.job.job import Job, timestamp
 from gw_core.domain.job.step import JobStep, KeptStep, StepLostError
+from gw_core.domain.rules.roles import RoleKind
 from gw_core.postgres.connection.connections import ConnectionSource, is_idle, unchecked
+from gw_core.postgres.connection.row_security import raise_if_hidden, uses_of, values_of_uses
 from gw_core.postgres.connection.statement_runner import statements_over
 from gw_core.postgres.connection.statement_steps import Steps
 from gw_core.postgres.road.add_calls import Call
@@ -21,6 +23,9 @@ SAVE_TIMEOUT: Final = timedelta(minutes=5)
 """How long a step that has ended waits for the database: afterwards it would run again."""
 
 MAX_DELAY: Final = 1.5
+
+PASSING: Final = (DatabaseUnavailableError, TransientDatabaseError)
+"""Errors after which a statement is sent again."""
 
 
 class StepStore(msgspec.Struct, frozen=True):
@@ -35,13 +40,25 @@ class StepStore(msgspec.Struct, frozen=True):
 
     def read(self, job: Job) -> dict[str, KeptStep]:
         """Return what earlier attempts of the job have kept, by the names of the steps."""
-        values = {"job_id": job.id, "created_at": timestamp(job._created_at)}
-        rows = self._lasting("step_begin", values, lambda: False)
-        return {name: KeptStep(value, finished) for name, value, finished in rows}
+        values = {"job_id": job.id, "created_at": timestamp(job._created_at), "schema": self.schema}
+        rows = self._lasting("step_begin", values)
+        if any(row[0] is None for row in rows):
+            self._require_visible_steps()
+            rows = self._lasting("step_begin", values, CHECKED="true")
+        return {name: KeptStep(value, finished) for name, value, finished in rows if name is not None}
+
+    def _require_visible_steps(self) -> None:
+        """Raise `PermissionDeniedError` if row security hides what is kept: each of these steps would run again."""
+        uses = values_of_uses(uses_of("step_begin"), self.schema)
+        raise_if_hidden(self._lasting("hidden_rows", uses), self.schema, RoleKind.WORKER)
 
     def save(self, job: Job, worker_id: str, name: str, step: KeptStep, gives_up: Callable[[], bool]) -> None:
-        """Keep a step, and wait for a database that is away until `gives_up`; raises `StepLostError`."""
-        _check_saved(name, self._lasting("step_save", save_values(job, worker_id, name, step), gives_up))
+        """Keep a step, and wait for a database that is away until `gives_up`; raises `StepLostError`.
+
+        A right that was there when the step began is awaited too, because the step has run already.
+        """
+        values = save_values(job, worker_id, name, step)
+        _check_saved(name, self._lasting("step_save", values, gives_up, (*PASSING, PermissionDeniedError)))
 
     def save_with(self, conn: object, job: Job, worker_id: str, name: str, step: KeptStep) -> None:
         """Keep a step in the caller's transaction; raises `StepLostError`."""
@@ -57,15 +74,22 @@ class StepStore(msgspec.Struct, frozen=True):
         call = Call("step_save", save_values(job, worker_id, name, step))
         _check_saved(name, await async_callers_connection(conn, self.schema).fetch(call))
 
-    def _lasting(self, name: str, values: dict[str, Any], gives_up: Callable[[], bool]) -> list[tuple[Any, ...]]:
-        """Run a statement that can be sent twice; repeat it while the database is away, unless it is the caller's."""
+    def _lasting(
+        self,
+        name: str,
+        values: dict[str, Any],
+        gives_up: Callable[[], bool] = lambda: False,
+        passing: tuple[type[DatabaseError], ...] = PASSING,
+        **names: str,
+    ) -> list[tuple[Any, ...]]:
+        """Run a statement that can be sent twice; repeat it after `passing` errors, but not in the caller's session."""
         ends_at, delay, is_own = time.monotonic() + SAVE_TIMEOUT.total_seconds(), 0.05, True
         while True:
             try:
                 with unchecked(), self.connections.connection() as connection:
                     is_own = is_idle(connection)
-                    return statements_over(connection, self.schema).rows(name, values)
-            except (DatabaseUnavailableError, TransientDatabaseError):
+                    return statements_over(connection, self.schema).rows(name, values, **names)
+            except passing:
                 if not is_own or gives_up() or time.monotonic() > ends_at:
                     raise
             time.sleep(delay)
