@@ -11,13 +11,26 @@ from typing import Any, Final
 
 import msgspec
 
-from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, TransientDatabaseError
+from gw_core.domain.errors import (
+    DatabaseError,
+    DatabaseUnavailableError,
+    GraphileWorkerError,
+    PermissionDeniedError,
+    TransientDatabaseError,
+)
 from gw_core.domain.rules.event_bus import Events
-from gw_core.domain.rules.events import BreakingMigrationDetected, HeartbeatFailed, HeartbeatLate, HeartbeatRestored
+from gw_core.domain.rules.events import (
+    BreakingMigrationDetected,
+    HeartbeatFailed,
+    HeartbeatLate,
+    HeartbeatRestored,
+    MaintenanceFailed,
+)
 from gw_core.domain.rules.session_limits import milliseconds
 from gw_core.domain.rules.settings import WorkerSettings
 from gw_core.postgres.connection.connections import SharedConnection
-from gw_core.postgres.road.worker_store import with_workers
+from gw_core.postgres.road.permissions import with_lacking_rights
+from gw_core.postgres.road.worker_store import HeartbeatResult, WorkerStore, with_workers
 from gw_core.runtime.service import Service
 from gw_core.version import __version__
 
@@ -102,6 +115,8 @@ class Heartbeat(Service):
         self._has_rust_workers = False
         self._failures = 0
         self._error: GraphileWorkerError | None = None
+        self._unread: str | None = None
+        """Why the last heartbeat was written, but read nothing else."""
         self._is_graceful = False
 
     def step(self) -> timedelta:
@@ -178,18 +193,7 @@ class Heartbeat(Service):
 
     def _write(self) -> None:
         ping, sent_at = self._handlers.needs_ping(), time.monotonic()
-        written = with_workers(
-            self._connection,
-            lambda store: store.heartbeat(
-                self._worker_id,
-                alive_for=self._lived(),
-                host=socket.gethostname(),
-                pid=os.getpid(),
-                version=__version__,
-                metadata=self._metadata(),
-                ping=ping,
-            ),
-        )
+        written = with_workers(self._connection, lambda store: self._write_to(store, ping=ping))
         if ping:
             self._handlers.on_ping_sent(sent_at)
         if written.has_cancel_requests:
@@ -209,6 +213,27 @@ class Heartbeat(Service):
         if self._failures:
             self._events.emit(HeartbeatRestored(worker_id=self._worker_id, attempts=self._failures))
             self._failures = 0
+
+    def _write_to(self, store: WorkerStore, *, ping: bool) -> HeartbeatResult:
+        """Write a heartbeat. Report once why it read nothing else, and again for another reason."""
+        try:
+            written = store.heartbeat(
+                self._worker_id,
+                alive_for=self._lived(),
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                version=__version__,
+                metadata=self._metadata(),
+                ping=ping,
+            )
+        except PermissionDeniedError as error:
+            raise with_lacking_rights(error, store) from error.__cause__
+        if written.unread is not None and str(written.unread) != self._unread:
+            reason = with_lacking_rights(written.unread, store)
+            unread = DatabaseError(f"heartbeats are written, but cannot read pauses and cancel requests: {reason}")
+            self._events.emit(MaintenanceFailed(service=self.name, error=unread))
+        self._unread = None if written.unread is None else str(written.unread)
+        return written
 
     def _report_lateness(self, inactive_for: timedelta | None) -> None:
         if self.last_written_at is None:

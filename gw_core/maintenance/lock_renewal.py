@@ -12,6 +12,7 @@ from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import LocksReset
 from gw_core.postgres.connection.connections import SharedConnection
 from gw_core.postgres.road.job_store import JobStore
+from gw_core.postgres.road.permissions import with_lacking_rights
 from gw_core.runtime.service import MaintenanceService
 
 SOON = timedelta(minutes=1)
@@ -79,5 +80,7 @@ class LockRenewal(MaintenanceService):
     def _renew(self, jobs: Sequence[Job], queues: Sequence[QueueLock]) -> None:
         with self._reporting(), self._connection.connection() as connection:
             store = JobStore(connection, self._connection.database.schema)
-            store.renew_locks(jobs, worker_id=self._worker_id, queues=queues)
+            _, unnoted = store.renew_locks(jobs, worker_id=self._worker_id, queues=queues)
             self._has_renewed = bool(jobs)  # the first renewal without jobs deletes the recorded start times
+            if unnoted is not None:
+                raise with_lacking_rights(unnoted, store)

@@ -1,4 +1,4 @@
-"""End a run whose database cannot be reached for too long."""
+"""End a run whose database cannot be reached for too long, or whose role lacks a right."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 
+from gw_core.domain.errors import PermissionDeniedError
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import PoolConnectionLost, PoolConnectionRestored, RunnerStopped
 
 
 def limit_outages(events: Events, limit: timedelta, give_up: Callable[[PoolConnectionLost], None]) -> None:
-    """Call `give_up` when a connection was lost and is not restored within the limit."""
+    """Call `give_up` when a connection was lost and is not restored within the limit, and for a missing right now."""
     waiting: dict[str, threading.Timer] = {}
 
     def lost(event: PoolConnectionLost) -> None:
-        timer = waiting[event.operation] = threading.Timer(limit.total_seconds(), give_up, (event,))
+        # Nothing restores a right within seconds, and a caller waits for the end of the run.
+        seconds = 0.0 if isinstance(event.error, PermissionDeniedError) else limit.total_seconds()
+        timer = waiting[event.operation] = threading.Timer(seconds, give_up, (event,))
         timer.daemon = True
         timer.start()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import msgspec
 
-from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.errors import GraphileWorkerError, PermissionDeniedError
 from gw_core.domain.reports.health import ProbeSettings
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import (
@@ -62,6 +62,9 @@ BREAKING_MIGRATION_EXIT_CODE: Final = 57
 
 UNAVAILABLE_EXIT_CODE: Final = 3
 """The exit code of every command that cannot reach its database."""
+
+DENIED_EXIT_CODE: Final = 4
+"""The exit code of every command whose role lacks a right."""
 
 MAX_OUTAGE: Final = timedelta(minutes=1)
 """How long `run_once` waits for its database; `run` waits without a limit."""
@@ -363,9 +366,11 @@ class Runner(AsyncLifetime):
             self._heartbeat.check_soon()
 
     def _give_up(self, event: PoolConnectionLost) -> None:
-        reason = f"cannot {event.operation} for {MAX_OUTAGE.total_seconds():g} s: {event.error}"
+        is_denied = isinstance(event.error, PermissionDeniedError)
+        lasting = "" if is_denied else f" for {MAX_OUTAGE.total_seconds():g} s"
+        reason = f"cannot {event.operation}{lasting}: {event.error}"
         self._log.error("Giving up: %s", reason)
-        self._request_end(_End(reason, exit_code=UNAVAILABLE_EXIT_CODE))
+        self._request_end(_End(reason, exit_code=DENIED_EXIT_CODE if is_denied else UNAVAILABLE_EXIT_CODE))
 
     # -- ending ------------------------------------------------------------------------------------------------------
 

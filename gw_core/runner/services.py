@@ -142,7 +142,7 @@ class Services:
         pool, locked = self._pool, self._pool.ledger.locked()
         try:
             with self._connections.maintenance.connection() as connection:
-                ours = JobStore(connection, self._connections.database.schema).renew_locks(
+                ours, _ = JobStore(connection, self._connections.database.schema).renew_locks(
                     locked.jobs, worker_id=pool.id, queues=locked.queues
                 )
         except GraphileWorkerError as error:

@@ -15,6 +15,7 @@ from gw_core.postgres.connection.error_mapping import needs_connection
 from gw_core.postgres.connection.notifications import Subscription, worker_channels
 from gw_core.postgres.road.claims import CLAIM_PLAN
 from gw_core.postgres.road.job_store import JobStore
+from gw_core.postgres.road.permissions import with_lacking_rights
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.listener import NotificationHealth
 from gw_core.worker.own_locks import OwnLocks
@@ -126,6 +127,7 @@ class ClaimConnection:
         """Report the first of several failures, close a broken connection, and return how long to wait."""
         delay = reconnect_delay(self.tries)
         if self.tries == 0:
+            error = with_lacking_rights(error, self._store)
             self._events.emit(
                 PoolConnectionLost(worker_id=self._worker_id, operation=OPERATION, error=error, delay=delay)
             )

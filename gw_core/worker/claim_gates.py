@@ -9,19 +9,21 @@ from typing import Final, Unpack
 
 import msgspec
 
+from gw_core.domain.errors import PermissionDeniedError
 from gw_core.domain.job.expiry import expired_before_start
 from gw_core.domain.job.job import Job
 from gw_core.domain.rules.only import Only
 from gw_core.postgres.road.claims import ClaimOptions, Claims, ClaimsByField, ClaimsOfQueues
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.postgres.road.limits import forget_full_buckets, locked_limit, read_room, spend_room
+from gw_core.postgres.road.permissions import with_lacking_rights
 
 MIN_RETRY: Final = 0.005
 MAX_RETRY: Final = 0.1
 """Seconds until a limit without room is tried again, doubled each time: jobs of other workers end without a notice."""
 
-MISSING_INDEX_RETRY: Final = 1.0
-"""Seconds until a limit by field is tried again whose index is missing."""
+UNUSABLE_RETRY: Final = 1.0
+"""Seconds until a limit is tried again whose index or right is missing."""
 
 TIME_SHARE: Final = 20
 """Claims that find nothing, because they read past the jobs of other tasks, take one part in this many of the time."""
@@ -32,8 +34,8 @@ FORGET_INTERVAL: Final = 60.0
 MAX_RATE_WAIT: Final = 1.0
 """Seconds for which `run --once` waits for a rate that allows the next start."""
 
-OnMissingIndex = Callable[[str, str], None]
-"""Reports that the index of a task's field is missing, so that none of its jobs is claimed."""
+OnUnusable = Callable[[str], None]
+"""Gets the message why none of a task's jobs is claimed: the worker cannot use its limit."""
 
 
 class _Claimed(msgspec.Struct, frozen=True):
@@ -55,19 +57,20 @@ class Gate:
     """What it leaves is claimed again at `next_at`, whatever the jobs of other tasks do."""
 
     def __init__(
-        self, store: JobStore, task_id: int, task: str, on_missing_index: OnMissingIndex, queues: Sequence[str]
+        self, store: JobStore, task_id: int, task: str, on_unusable: OnUnusable, queues: Sequence[str]
     ) -> None:
         self._store = store
         self._task_id = task_id
         self._task = task
-        self._on_missing_index = on_missing_index
+        self._on_unusable = on_unusable
         self._queues = queues
         """The only queues whose jobs it claims; none: it claims all jobs of the task."""
         self._claims: Claims | ClaimsOfQueues = (
             ClaimsOfQueues(store.connection, store.schema, queues) if queues else Claims(store.connection, store.schema)
         )
         self._by_field: ClaimsByField | None = None
-        self._has_reported = False
+        self._reported: str | None = None
+        """Why its limit could not be used, as last reported."""
         self._forget_at = time.monotonic() + FORGET_INTERVAL
         self._retry = MIN_RETRY
         self._not_before = 0.0
@@ -98,7 +101,10 @@ class Gate:
             elif locked.has_index:
                 claimed = self._claim_by_field(tasks, limit, options, field=locked.field)
             else:
-                claimed = self._report_missing_index(locked.field)
+                index = f"its limit by {locked.field} needs an index that is missing; set the limit again with gw limit"
+                claimed = self._unusable(index, closed=f"the limit by {locked.field} lacks its index")
+        if claimed.jobs:
+            self._reported = None
         self._plan(claimed, took=time.monotonic() - began)
         return claimed.jobs
 
@@ -132,12 +138,17 @@ class Gate:
         closed = _closed(claims.is_any_full, claims.seconds_until_tokens)
         return _Claimed(jobs, claims.is_any_full, claims.seconds_until_tokens, closed)
 
-    def _report_missing_index(self, field: str) -> _Claimed:
-        """Claim nothing, so that the limit is kept; report it once."""
-        if not self._has_reported:
-            self._on_missing_index(self._task, field)
-        self._has_reported = True
-        return _Claimed(retry_after=MISSING_INDEX_RETRY, closed=f"the limit by {field} lacks its index")
+    def deny(self, error: PermissionDeniedError) -> None:
+        """Claim nothing for a while, because our role lacks a right that the limit needs."""
+        reason = str(with_lacking_rights(error, self._store))
+        self._plan(self._unusable(reason, closed="its limit needs a right that the database role lacks"), took=0.0)
+
+    def _unusable(self, reason: str, *, closed: str) -> _Claimed:
+        """Claim nothing, so that the limit is kept; report each reason once."""
+        if reason != self._reported:
+            self._on_unusable(f"no jobs of task {self._task!r} are claimed: {reason}")
+        self._reported = reason
+        return _Claimed(retry_after=UNUSABLE_RETRY, closed=closed)
 
     def _plan(self, claimed: _Claimed, *, took: float) -> None:
         """Decide when to try again."""
@@ -170,8 +181,8 @@ def _closed(is_full: bool, seconds_until_start: float | None) -> str | None:
 class Gates:
     """The limited tasks of a worker. The claimer's thread uses it; other threads read `is_full`."""
 
-    def __init__(self, on_missing_index: OnMissingIndex, only: Only) -> None:
-        self._on_missing_index = on_missing_index
+    def __init__(self, on_unusable: OnUnusable, only: Only) -> None:
+        self._on_unusable = on_unusable
         self._only = only
         self._gates: dict[int, Gate] = {}
         self._is_first = False
@@ -209,5 +220,5 @@ class Gates:
         for task_id, task in in_turn:
             if task_id not in self._gates:
                 queues = () if task in self._only.tasks else self._only.queues
-                self._gates[task_id] = Gate(store, task_id, task, self._on_missing_index, queues)
+                self._gates[task_id] = Gate(store, task_id, task, self._on_unusable, queues)
             yield task_id, self._gates[task_id]

@@ -52,7 +52,7 @@ class ClaimPolicy:
         self._pauses = pauses
         self._events = events
         self._only = Only.parse(settings.only)
-        self._gates = Gates(self._report_missing_index, self._only)
+        self._gates = Gates(self._report_unusable_limit, self._only)
         self._store: JobStore | None = None
         self._of_queues: ClaimsOfQueues | None = None
         self._tasks: Mapping[int, str] = {}
@@ -161,12 +161,8 @@ class ClaimPolicy:
     def _client_time(self) -> datetime | None:
         return datetime.now(UTC) if self._settings.use_client_time else None
 
-    def _report_missing_index(self, task: str, field: str) -> None:
-        error = DatabaseError(
-            f"no jobs of task {task!r} are claimed: its limit by {field} needs an index that is missing; "
-            "set the limit again with gw limit"
-        )
-        self._events.emit(MaintenanceFailed(service="gw-claim", error=error))
+    def _report_unusable_limit(self, message: str) -> None:
+        self._events.emit(MaintenanceFailed(service="gw-claim", error=DatabaseError(message)))
 
     def is_nothing_due(self, store: JobStore) -> bool:
         """Return whether no job is due; false also without having asked."""

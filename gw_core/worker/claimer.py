@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.errors import GraphileWorkerError, PermissionDeniedError
 from gw_core.domain.job.cancellation import CancelRequest
 from gw_core.domain.job.claim_gap import ClaimGap
 from gw_core.domain.job.claim_schedule import ClaimSchedule, Found
@@ -21,6 +21,7 @@ from gw_core.postgres.road.job_store import JobStore
 from gw_core.runtime.service import Service
 from gw_core.worker.claim_connection import ClaimConnection
 from gw_core.worker.claim_demand import ClaimDemand
+from gw_core.worker.claim_gates import Gate
 from gw_core.worker.claim_policy import ClaimPolicy, ForbiddenFlagsError
 from gw_core.worker.claimed_jobs import ClaimedJobs
 from gw_core.worker.free_memory import return_free_memory
@@ -206,7 +207,14 @@ class Claimer(Service):
         for source, tasks in self.policy.sources(store):
             left = limit - found.jobs
             self._own_locks.begin_claim(store.session)
-            jobs = source.claim(tasks=tasks, limit=left, **options)
+            try:
+                jobs = source.claim(tasks=tasks, limit=left, **options)
+            except PermissionDeniedError as error:
+                # The jobs of other tasks are claimed all the same; a single run ends for a missing right.
+                if self._single_run is not None or not isinstance(source, Gate):
+                    raise
+                source.deny(error)
+                jobs = ()
             started = self.claimed_jobs.accept(jobs)
             self._own_locks.end_claim(jobs)
             found.jobs += len(started)

@@ -32,6 +32,7 @@ from gw_core.domain.rules.events import (
 from gw_core.postgres.connection.database import RESPONSE_TIMEOUT, Database
 from gw_core.postgres.connection.error_mapping import is_beyond_encoding, needs_connection, rejects_a_row
 from gw_core.postgres.road.job_store import SETTLE_PLAN, JobStore, Settled
+from gw_core.postgres.road.permissions import with_lacking_rights
 from gw_core.runtime.service import Service
 from gw_core.worker.follow_ups import FollowUps, ended_members
 from gw_core.worker.job_durations import JobDurations
@@ -377,6 +378,7 @@ class Settler(Service):
         delay = reconnect_delay(self._tries)
         if self._tries == 0:
             operation = "record outcomes"
+            error = with_lacking_rights(error, self._store)
             self._events.emit(
                 PoolConnectionLost(worker_id=self._worker_id, operation=operation, error=error, delay=delay)
             )

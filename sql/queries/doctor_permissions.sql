@@ -1,5 +1,5 @@
--- Of the privileges that roles of some kinds need, each `PRIVILEGE OBJECT`, those that our role lacks.
-select needed.privilege || ' ' || needed.object
+-- Our role with each privilege that it lacks, `PRIVILEGE OBJECT`, of those that roles of some kinds need.
+select current_user::text, needed.privilege || ' ' || needed.object
   from (
     select split_part(needed.pair, ' ', 1) as privilege, split_part(needed.pair, ' ', 2) as object
       from pg_catalog.unnest(%(rights)s::text[]) as needed (pair)

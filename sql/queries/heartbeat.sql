@@ -5,7 +5,9 @@
 -- here that jobs are to be cancelled, that the claim rules differ from those it confirmed, and the newest breaking
 -- revision: a notification may be lost, and every role that can connect can send one. No statement here touches the
 -- jobs table, whose locks must not make a live worker look dead. The ping goes to all listening workers of the database.
--- One that receives none for long knows that its LISTEN is broken.
+-- One that receives none for long knows that its LISTEN is broken. Without `:READS` it reads nothing but its own row:
+-- a table that cannot be read must not make a live worker look dead.
+\set READS true
 with former as (
   select date_part('epoch', now() - last_heartbeat_at) as inactive_seconds
     from :GRAPHILE_WORKER_SCHEMA._private_gw_workers
@@ -30,9 +32,11 @@ beat as (
 )
 select case when is_new then null else (select inactive_seconds from former) end,
        to_regprocedure(pg_catalog.format('%%I.worker_heartbeat(text, json)', %(schema)s::text)) is not null,
+\if :READS
        exists (select from :GRAPHILE_WORKER_SCHEMA._private_gw_cancellations where pool = %(worker_id)s::text),
        (select max(id) from :GRAPHILE_WORKER_SCHEMA.migrations where breaking and id > %(revision)s::int),
        coalesce((select rules.revision from :GRAPHILE_WORKER_SCHEMA._private_gw_claim_rules as rules), 0)
          <> coalesce(beat.claim_rules_revision, 0),
+\endif
        case when %(ping)s::boolean then pg_notify('gw:echo', '')::text end
   from beat

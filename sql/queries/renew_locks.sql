@@ -1,6 +1,8 @@
 -- Renew the locks of these claims and of their queues, and note when their attempts started; answers the ids still ours.
 -- Graphile Worker releases locks older than four hours by `locked_at` alone, so a long job needs this. The lock moves by
 -- whole multiples of ten minutes: what is left of it modulo ten minutes names the claim, see parts/is_of_claim.sql.
+-- Without `:NOTES` the starts are not noted: they are only shown, and a lock that expires lets its job run twice.
+\set NOTES true
 with claims as (
   select *
     from unnest(%(ids)s::bigint[], %(claims)s::timestamptz[]) as claims (id, locked_at)
@@ -25,6 +27,7 @@ renewed as (
      and jobs.locked_at <= now() - interval '10 minutes'
   returning jobs.id, jobs.locked_at, ours.started_at
 ),
+\if :NOTES
 noted as (
   insert into :GRAPHILE_WORKER_SCHEMA._private_gw_renewed_locks as notes (worker_id, job_id, started_at, locked_at)
   select %(worker_id)s::text, id, started_at, locked_at
@@ -38,6 +41,7 @@ ended as (
    where notes.worker_id = %(worker_id)s::text
      and notes.job_id not in (select id from ours)
 ),
+\endif
 queues as (
   update :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
      set locked_at = queues.locked_at

@@ -9,13 +9,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.queue_fixture import RunRecord, ms
+from support.queue_fixture import RunningWorker, RunRecord, ms
 from support.recovery_fixture import RecoveryFixture
 from support.waiting import wait_until
 
 from gw_core import Events, WorkerSettings
 from gw_core.events import JobCompleted
-from gw_core.front_ends import Database, HeartbeatFailed, HeartbeatRestored, LockTimeoutError
+from gw_core.front_ends import Database, HeartbeatFailed, HeartbeatRestored, LockTimeoutError, MaintenanceFailed
 from gw_core.maintenance.heartbeat import Heartbeat, heartbeat_session
 from gw_core.postgres.connection.connections import SharedConnection
 from gw_core.postgres.road import worker_store
@@ -88,12 +88,22 @@ def test_a_sweep_reads_heartbeats_after_it_may_change_jobs(
 
 def test_a_heartbeat_gives_up_a_lock_on_its_own_table_and_tries_again(ward: RecoveryFixture) -> None:
     with ward.running({"work": RunRecord()}, heartbeat_interval=ms(50), sweep_threshold=ms(60_000)) as running:
-        runner = running.runner
-        runner._connections.heartbeat._settings = heartbeat_session(ms(200))
-        kill_heartbeat_connections(ward)
+        let_heartbeats_give_up_soon(ward, running)
         with ward.locking("lock table _private_gw_workers in access exclusive mode"):
             running.recorded.wait_for(HeartbeatFailed)
         running.recorded.wait_for(HeartbeatRestored)
+
+
+@pytest.mark.parametrize("table", ["_private_gw_cancellations", "_private_gw_claim_rules", "migrations"])
+def test_a_heartbeat_is_written_while_what_it_reads_is_locked(ward: RecoveryFixture, table: str) -> None:
+    with ward.running({"work": RunRecord()}, heartbeat_interval=ms(50), sweep_threshold=ms(60_000)) as running:
+        let_heartbeats_give_up_soon(ward, running)
+        with ward.locking(f"lock table {table} in access exclusive mode"):
+            running.recorded.wait_for(MaintenanceFailed)
+            before = oldest_heartbeat(ward)
+            wait_until(lambda: oldest_heartbeat(ward) > before, what="a heartbeat while the table is locked")
+
+    assert running.recorded.of(HeartbeatFailed) == []
 
 
 def test_a_worker_knows_when_its_own_heartbeats_came_too_late(ward: RecoveryFixture) -> None:
@@ -129,6 +139,11 @@ def test_a_worker_that_may_be_presumed_dead_starts_no_job_until_its_next_heartbe
         running.recorded.wait_for(JobCompleted)
 
     assert began[0] > unlocked_at
+
+
+def let_heartbeats_give_up_soon(ward: RecoveryFixture, running: RunningWorker) -> None:
+    running.runner._connections.heartbeat._settings = heartbeat_session(ms(200))
+    kill_heartbeat_connections(ward)
 
 
 def kill_heartbeat_connections(ward: RecoveryFixture) -> None:

@@ -19,18 +19,24 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.databases import Databases, new_database
+from support.queue_fixture import ms
 from support.recovery_fixture import RecoveryFixture
 from support.shell import CliResult, InProcessShell, Shell
+from support.waiting import wait_until
 
 from gw_core import AsyncClient, Client, JobContext, JobKeyMode, JobSpec, TaskRegistry, WorkerSettings, run_once
 from gw_core.domain.rules.roles import FUNCTIONS_OF_RUST, RIGHTS
-from gw_core.front_ends import LockTimeoutError, RoleKind
+from gw_core.events import JobCompleted
+from gw_core.front_ends import LockTimeoutError, MaintenanceFailed, RoleKind
 from gw_core.postgres.connection.statements import query, sql_folder
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "security.md").read_text("utf-8")
 BLOCKS = re.findall(r"```(?:sql\n-- as (a superuser|queue_owner)|(sh))\n(.*?)```", PAGE, re.DOTALL)
 ROLES = ("queue_owner", *(f"queue_{kind}" for kind in RoleKind), "queue_caller")
 KINDS = tuple(f"queue_{kind}" for kind in RoleKind)
+
+
+LAST_HEARTBEAT = "select last_heartbeat_at from _private_gw_workers"
 
 
 class Site:
@@ -313,6 +319,91 @@ def test_a_worker_without_the_right_to_history_settles_its_jobs_at_its_end(site:
     assert (result.completed, result.failed, result.exit_code) == (2, 1, 0)
     assert site.run("select attempts, locked_at from graphile_worker._private_jobs") == [(1, None)]
     assert site.run("select 1 from graphile_worker._private_gw_history") == []
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "select on graphile_worker._private_gw_claim_rules",
+        "delete on graphile_worker._private_gw_expiring",
+        "update on graphile_worker._private_gw_limits",
+    ],
+)
+def test_a_single_run_without_a_right_ends_and_names_it(site: Site, right: str) -> None:
+    assert site.gw("limit limited --running 1", "queue_operator").code == 0
+    tasks = TaskRegistry()
+    tasks.register("limited", lambda payload: None)
+    site.run("select graphile_worker.add_job('limited')")
+    site.run(f"revoke {right} from queue_worker")
+
+    result = run_once(site.as_role("queue_worker"), tasks=tasks)
+
+    assert result.exit_code == 4, result
+    assert f"lacks {right}".replace("graphile_worker.", "") in result.reason
+    assert site.named("gw grant worker queue_worker") in result.reason
+
+
+@pytest.mark.parametrize("table", ["_private_gw_cancellations", "_private_gw_claim_rules", "migrations"])
+def test_a_heartbeat_is_written_without_the_right_to_what_it_reads(site: Site, table: str) -> None:
+    with RecoveryFixture(site.url) as queue:
+        gate = queue.gate()
+        queue.add()
+        worker, quick = site.as_role("queue_worker"), {"heartbeat_interval": ms(20), "sweep_threshold": ms(60_000)}
+        with queue.running({"work": gate}, url=worker, **quick) as running:
+            gate.wait_for(1)
+            site.run(f"revoke select on graphile_worker.{table} from queue_worker")
+            running.recorded.wait_for(MaintenanceFailed)
+            for _ in range(3):
+                before = queue.value(LAST_HEARTBEAT)
+                wait_until(lambda at=before: queue.value(LAST_HEARTBEAT) > at, what="a heartbeat")
+            site.gw("grant worker queue_worker", "queue_owner")
+            gate.open()
+            running.recorded.wait_for(JobCompleted)
+
+    warned = [each for each in running.log.of("warning") if "heartbeat" in each]
+    assert len(warned) == 1, warned
+    assert f"select on {table}" in warned[0]
+    assert site.named("gw grant worker queue_worker") in warned[0]
+
+
+def test_a_limit_without_its_right_is_reported_once_and_holds_up_no_other_task(site: Site) -> None:
+    assert site.gw("limit limited --running 1", "queue_operator").code == 0
+    with RecoveryFixture(site.url) as queue:
+        ran: list[str] = []
+        tasks = {name: lambda payload, name=name: ran.append(name) for name in ("limited", "mail")}
+        with queue.running(tasks, url=site.as_role("queue_worker"), concurrency=1) as running:
+            site.run("revoke update on graphile_worker._private_gw_limits from queue_worker")
+            site.run("select graphile_worker.add_job(task) from unnest(array['limited', 'mail']) as task")
+            for number in range(1, 21):
+                running.recorded.wait_for(JobCompleted, count=number)
+                site.run("select graphile_worker.add_job('mail')")
+            assert set(ran) == {"mail"}
+            site.gw("grant worker queue_worker", "queue_owner")
+            wait_until(lambda: "limited" in ran, what="the job with a limit")
+
+    [warned] = running.log.of("warning")
+    assert "no jobs of task 'limited' are claimed" in warned
+    assert "lacks update on _private_gw_limits" in warned
+    assert site.named("gw grant worker queue_worker") in warned
+
+
+def test_locks_are_renewed_without_the_right_to_note_their_starts(site: Site) -> None:
+    with RecoveryFixture(site.url) as queue:
+        gate = queue.gate()
+        queue.add()
+        worker = site.as_role("queue_worker")
+        with queue.running({"work": gate}, url=worker, lock_renewal_interval=ms(20)) as running:
+            gate.wait_for(1)
+            site.run("revoke insert on graphile_worker._private_gw_renewed_locks from queue_worker")
+            for _ in range(2):
+                queue.run("update _private_jobs set locked_at = locked_at - interval '1 hour'")
+                wait_until(lambda: queue.value("select locked_at > now() - interval '20 minutes' from _private_jobs"))
+            gate.open()
+            running.recorded.wait_for(JobCompleted)
+
+    [warned] = [each for each in running.log.of("warning") if "gw-renew-locks" in each]
+    assert "insert on _private_gw_renewed_locks" in warned
+    assert site.named("gw grant worker queue_worker") in warned
 
 
 OPERATOR = (

@@ -69,8 +69,8 @@ class Queue(Rows):
     def locks_of(self, *jobs: Job) -> list[QueueLock]:
         return queue_locks(jobs)
 
-    def renew(self, *jobs: Job) -> set[int]:
-        return self.store.renew_locks(jobs, worker_id=OURS, queues=queue_locks(jobs))
+    def renew(self, *jobs: Job) -> Set[int]:
+        return self.store.renew_locks(jobs, worker_id=OURS, queues=queue_locks(jobs))[0]
 
     def return_unknown(self, *known: Job) -> Set[int]:
         return self.store.return_unknown_jobs(worker_id=OURS, jobs=known, queues=queue_locks(known))[0]

@@ -54,7 +54,7 @@ def test_a_renewal_of_an_earlier_claim_leaves_a_later_one_alone(queue: Queue) ->
     queue.return_jobs(first)
     queue.claim()
 
-    assert queue.store.renew_locks([first], worker_id=OURS) == set()
+    assert queue.store.renew_locks([first], worker_id=OURS)[0] == set()
 
 
 def test_a_renewal_sent_twice_changes_nothing_the_second_time(queue: Queue) -> None:
@@ -62,7 +62,7 @@ def test_a_renewal_sent_twice_changes_nothing_the_second_time(queue: Queue) -> N
     renewed(queue, job, age="30 minutes")
     once = queue.job(job.id)
 
-    assert queue.store.renew_locks([job], worker_id=OURS) == {job.id}
+    assert queue.store.renew_locks([job], worker_id=OURS)[0] == {job.id}
     assert queue.job(job.id) == once
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from gw_core.domain.counted import counted
+from gw_core.domain.counted import counted, some
 from gw_core.domain.durations import format_duration
 from gw_core.domain.job.group import GroupStatus
 from gw_core.domain.reports.failures import MIN_FAILURES
@@ -248,12 +248,12 @@ def _upstream(facts: DoctorFacts) -> Found:
 def _citus(facts: DoctorFacts) -> Found:
     if facts.distributed_tables:
         fix = f"keep the queue local to the coordinator: select citus_schema_undistribute('{facts.schema}')"
-        yield ERROR, f"Citus distributes {_some(facts.distributed_tables)}, and adding jobs fails", fix
+        yield ERROR, f"Citus distributes {some(facts.distributed_tables)}, and adding jobs fails", fix
 
 
 def _node(facts: DoctorFacts) -> Found:
     if facts.parallel_queues:
-        message = f"a Node.js or Rust worker runs several jobs of {_some(facts.parallel_queues)} at the same time"
+        message = f"a Node.js or Rust worker runs several jobs of {some(facts.parallel_queues)} at the same time"
         yield (
             ERROR,
             message,
@@ -270,14 +270,14 @@ def _replication(facts: DoctorFacts) -> Found:
 
 def _row_security(facts: DoctorFacts) -> Found:
     if facts.hidden_tables:
-        message = f"row security hides rows of {_some(facts.hidden_tables)} from role {facts.role}, without any error"
+        message = f"row security hides rows of {some(facts.hidden_tables)} from role {facts.role}, without any error"
         yield ERROR, message, _grants(facts)
 
 
 def _rights(facts: DoctorFacts) -> Found:
     if facts.lacking:
         lacking = [each.replace(" ", " on ") for each in facts.lacking]
-        yield ERROR, f"role {facts.role} lacks {_some(lacking)}, which {_kinds(facts)} needs", _grants(facts)
+        yield ERROR, f"role {facts.role} lacks {some(lacking)}, which {_kinds(facts)} needs", _grants(facts)
 
 
 def _indexes(facts: DoctorFacts) -> Found:
@@ -306,7 +306,7 @@ def _orphaned_queues(facts: DoctorFacts) -> Found:
     ages = {each.id: each.heartbeat_age for each in facts.holders}
     for worker_id in dict.fromkeys(queue.worker_id for queue in facts.orphaned_queues):
         names = [queue.name for queue in facts.orphaned_queues if queue.worker_id == worker_id]
-        message = f"{worker_id} has locked {_some(names)}, and no job there is locked, so all wait"
+        message = f"{worker_id} has locked {some(names)}, and no job there is locked, so all wait"
         age = ages.get(worker_id)
         is_alive = age is not None and age <= STALE_AFTER
         yield (
@@ -321,12 +321,12 @@ def _workers(facts: DoctorFacts) -> Found:
         message = "the schema has no heartbeats table, so dead workers are only found by locks older than 4 hours"
         yield WARNING, message, _command(facts, "migrate")
     elif idle := [each for each in facts.stale_workers if each not in {holder.id for holder in facts.holders}]:
-        yield WARNING, f"{_some(idle)} exited without unregistering", _command(facts, "sweep")
+        yield WARNING, f"{some(idle)} exited without unregistering", _command(facts, "sweep")
 
 
 def _overruns(facts: DoctorFacts) -> Found:
     for worker in facts.workers_with_overruns:
-        jobs = _some([str(each.job_id) for each in worker.overruns])
+        jobs = some([str(each.job_id) for each in worker.overruns])
         oldest = _rounded(max(each.age for each in worker.overruns))
         message = f"{worker.id} still runs jobs that have timed out or were cancelled, for up to {oldest}: {jobs}"
         yield WARNING, message, f"restart {worker.id}: Python cannot end the threads that these tasks hold"
@@ -338,7 +338,7 @@ def _rust(facts: DoctorFacts) -> Found:
     with_long_jobs = [each for each in facts.holders if each.jobs and (each.oldest_lock_age or timedelta()) > LONG_JOB]
     unknown = [each.id for each in with_long_jobs if each.id not in known]
     if is_recovering and unknown:
-        message = f"graphile_worker_rs gets no heartbeats from {_some(unknown)} and starts jobs again after 5 minutes"
+        message = f"graphile_worker_rs gets no heartbeats from {some(unknown)} and starts jobs again after 5 minutes"
         yield WARNING, message, "turn off the recovery of graphile_worker_rs, or keep the jobs of these workers short"
 
 
@@ -360,7 +360,7 @@ def _pauses(facts: DoctorFacts) -> Found:
 
 def _unconfirmed(facts: DoctorFacts) -> Found:
     if (facts.pauses or facts.limits) and facts.unconfirmed_workers:
-        message = f"{_some(facts.unconfirmed_workers)} has not confirmed the pauses and limits and may ignore them"
+        message = f"{some(facts.unconfirmed_workers)} has not confirmed the pauses and limits and may ignore them"
         yield ERROR, message, "restart it, with the newest version of gw"
 
 
@@ -586,8 +586,3 @@ def _typed(facts: DoctorFacts, verb: str, *names: str) -> str | None:
 
 def _rounded(duration: timedelta) -> str:
     return format_duration(timedelta(seconds=round(duration.total_seconds())))
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

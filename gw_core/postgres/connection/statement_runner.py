@@ -11,8 +11,9 @@ import psycopg
 from psycopg.rows import tuple_row
 from psycopg.types.string import TextBinaryLoader
 
+from gw_core.domain.errors import DatabaseError, GraphileWorkerError
 from gw_core.postgres.connection.database import Connection, in_its_settings
-from gw_core.postgres.connection.error_mapping import translate
+from gw_core.postgres.connection.error_mapping import translate, was_rolled_back
 from gw_core.postgres.connection.row_security import raise_if_hidden, uses_of, values_of_uses
 from gw_core.postgres.connection.statements import numbered_query
 
@@ -75,6 +76,17 @@ class Store:
 
     def _rows(self, name: str, variables: Mapping[str, str] | None = None, /, **values: Any) -> list[tuple[Any, ...]]:
         return self._statements.rows(name, values, **variables or {})
+
+    def _rows_or_fewer(
+        self, part: str, name: str, **values: Any
+    ) -> tuple[list[tuple[Any, ...]], GraphileWorkerError | None]:
+        """Run a statement; if it fails, run it without this part, and return that error too."""
+        try:
+            return self._rows(name, {part: "true"}, **values), None
+        except DatabaseError as error:
+            if not was_rolled_back(error):
+                raise
+            return self._rows(name, {part: "false"}, **values), error
 
     def _visible_rows(
         self, name: str, variables: Mapping[str, str] | None = None, /, **values: Any

@@ -203,7 +203,7 @@ class Examination(QueueOperations, frozen=True):
         lacking = visible_rows(connection, self.schema, "doctor_permissions", values)
         hidden = visible_rows(connection, self.schema, "doctor_hidden_rows", values)
         tables = dict.fromkeys(use[2:] for (use,) in hidden)
-        return replace(facts, lacking=[each for (each,) in lacking], hidden_tables=list(tables))
+        return replace(facts, lacking=[each for _, each in lacking], hidden_tables=list(tables))
 
     def _indexes(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         found = visible_rows(connection, self.schema, "index_list", {"schema": self.schema, "prefix": ""})

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.job.cancellation import CancelRequest
 from gw_core.domain.job.claim import QueueLock
 from gw_core.domain.job.expiry import ERROR_TYPE as EXPIRED_TYPE
@@ -263,9 +264,16 @@ class JobStore(Store):
         found = self._rows("left_jobs", task_ids=list(tasks), now=now, most=MAX_LEFT, queue_names=names)
         return [LeftJob(tasks[task_id], *rest) for task_id, *rest in found]
 
-    def renew_locks(self, jobs: Sequence[Job], *, worker_id: str, queues: Sequence[QueueLock] = ()) -> set[int]:
-        """Renew the locks of these claims where they are ten minutes old, and return the ids that are still ours."""
-        return self._ids("renew_locks", worker_id=worker_id, **_claims(jobs), **_queue_claims(queues))
+    def renew_locks(
+        self, jobs: Sequence[Job], *, worker_id: str, queues: Sequence[QueueLock] = ()
+    ) -> tuple[set[int], GraphileWorkerError | None]:
+        """Renew the locks of these claims where they are ten minutes old, and return the ids that are still ours.
+
+        The error is why the starts of these attempts could not be noted.
+        """
+        values = {"worker_id": worker_id, **_claims(jobs), **_queue_claims(queues)}
+        renewed, unnoted = self._rows_or_fewer("NOTES", "renew_locks", **values)
+        return {job_id for (job_id,) in renewed}, unnoted
 
     def read_cancellations(self, *, worker_id: str) -> list[CancelRequest]:
         """Return the cancel requests for jobs of this worker."""

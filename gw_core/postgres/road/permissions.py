@@ -1,16 +1,26 @@
-"""Whether our role may do what a worker does, asked once at the start: rights do not come by waiting."""
+"""Whether our role may do what a worker does, asked at the start and after an error: rights do not come by waiting."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Final
 
-from gw_core.domain.errors import DatabaseError, LockTimeoutError, PermissionDeniedError, ReadOnlyError
-from gw_core.domain.rules.roles import RoleKind
+import psycopg
+
+from gw_core.domain.counted import some
+from gw_core.domain.errors import (
+    DatabaseError,
+    GraphileWorkerError,
+    LockTimeoutError,
+    PermissionDeniedError,
+    ReadOnlyError,
+)
+from gw_core.domain.rules.roles import RoleKind, rights_of
 from gw_core.domain.rules.session_limits import milliseconds
 from gw_core.postgres.connection.database import Connection, in_one_trip
 from gw_core.postgres.connection.error_mapping import translated
-from gw_core.postgres.connection.row_security import lacking_right, owner_runs
+from gw_core.postgres.connection.row_security import lacking_right, owner_runs, rows
+from gw_core.postgres.connection.statement_runner import Store
 from gw_core.postgres.connection.statements import query
 
 LOCK_TIMEOUT: Final = timedelta(seconds=2)
@@ -33,3 +43,20 @@ def require_rights(connection: Connection, schema: str, role: str, *, writes: bo
         # Anything else may be right again by the time of the first claim, which reports it if not.
         if isinstance(error, LockTimeoutError) or (writes and isinstance(error, ReadOnlyError)):
             raise
+
+
+def with_lacking_rights(error: GraphileWorkerError, store: Store | None) -> GraphileWorkerError:
+    """Return the error with all rights that our role lacks as a worker, and the remedy; any other error as it is."""
+    if store is None or not isinstance(error, PermissionDeniedError) or not isinstance(error.__cause__, psycopg.Error):
+        return error
+    needed = [f"{right} {name}" for name, right in rights_of(RoleKind.WORKER)]
+    try:
+        values = {"schema": store.schema, "rights": needed}
+        found = rows(store.connection, query("doctor_permissions", store.schema), values)
+    except psycopg.Error:
+        return error
+    if not found:
+        return error
+    role, lacking = found[0][0], some([right.replace(" ", " on ") for _, right in found])
+    remedy = owner_runs(role, RoleKind.WORKER, store.schema)
+    return PermissionDeniedError(f"the database role {role!r} lacks {lacking}; run as {remedy}")

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 import psycopg
 
-from gw_core.domain.errors import DatabaseUnavailableError, LockTimeoutError
+from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, LockTimeoutError
 from gw_core.domain.job.job import Job
 from gw_core.domain.rules.session_limits import milliseconds
 from gw_core.domain.rules.sweep_rules import (
@@ -61,12 +61,14 @@ class HeartbeatResult(msgspec.Struct, frozen=True):
     """How long the former heartbeat is ago; None when there is none: the first, or the worker was presumed dead."""
     has_rust_workers: bool
     """Whether graphile_worker_rs keeps its workers in this schema as well."""
-    has_cancel_requests: bool = False
+    has_cancel_requests: bool
     """Whether cancel requests wait for this worker."""
-    breaking_revision: int | None = None
+    breaking_revision: int | None
     """The newest breaking revision of the schema that this version does not know; None when there is none."""
-    has_new_claim_rules: bool = False
-    """Whether the claim rules have another revision than the worker has confirmed."""
+    has_new_claim_rules: bool
+    """Whether the claim rules have another revision than the worker has confirmed, or may have one."""
+    unread: GraphileWorkerError | None
+    """Why the heartbeat was written, but read nothing else."""
 
 
 class SweepPreconditions(msgspec.Struct, frozen=True):
@@ -111,7 +113,8 @@ class WorkerStore(Store):
     ) -> HeartbeatResult:
         """Write a pool's heartbeat, also in graphile_worker_rs's table if it exists; with `ping` ping all listeners."""
         about = msgspec.json.encode(metadata).decode()
-        inactive_seconds, has_rust_workers, *requests, _ = self._rows(
+        [(inactive_seconds, has_rust_workers, *read, _)], unread = self._rows_or_fewer(
+            "READS",
             "heartbeat",
             worker_id=worker_id,
             alive_seconds=alive_for.total_seconds(),
@@ -122,11 +125,19 @@ class WorkerStore(Store):
             schema=self.schema,
             ping=ping,
             revision=REVISION,
-        )[0]
+        )
         if has_rust_workers:
             self._rows("rust_heartbeat", worker_id=worker_id, metadata=about)
         inactive_for = None if inactive_seconds is None else timedelta(seconds=inactive_seconds)
-        return HeartbeatResult(inactive_for, has_rust_workers, *requests)
+        has_cancel_requests, breaking_revision, has_new_claim_rules = read or (False, None, True)
+        return HeartbeatResult(
+            inactive_for,
+            has_rust_workers,
+            has_cancel_requests,
+            breaking_revision,
+            has_new_claim_rules,
+            unread,
+        )
 
     def delete_heartbeat(self, worker_id: str, *, has_rust_workers: bool) -> None:
         """Delete the heartbeat of a worker that shut down gracefully."""
