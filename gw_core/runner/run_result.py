@@ -19,7 +19,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     """0, or 1 after failures with `strict` or an internal error, or 57 after a breaking migration.
 
-    3 if `run_once` could not reach its database for a minute.
+    Of `run_once` also: 1 if it could not record all outcomes, 3 if it could not reach its database for a minute, and
+    4 if its role lacks a right.
     """
     signal: str | None = None
     """The signal that ended the run, for example SIGTERM."""

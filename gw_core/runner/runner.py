@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import msgspec
+from msgspec.structs import replace
 
 from gw_core.domain.errors import GraphileWorkerError, PermissionDeniedError
 from gw_core.domain.reports.health import ProbeSettings
@@ -199,7 +200,9 @@ class Runner(AsyncLifetime):
 
         With `cron`, first register the crontab's items and backfill runs missed within their `fill`.
         """
-        return self._run(once=True, catch_up=cron)
+        result = self._run(once=True, catch_up=cron)
+        is_recorded = self._pool is None or not self._pool.settler.unsettled
+        return result if is_recorded or result.exit_code else replace(result, exit_code=1)
 
     def start(self) -> None:
         """Start, and return immediately; then `wait()` or `stop()`. Installs no signal handlers.

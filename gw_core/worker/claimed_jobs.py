@@ -59,6 +59,11 @@ class ClaimedJobs:
         """Return whether this worker has no job whose outcome is not written, except these runs; from any thread."""
         return len(self._ledger) == overruns and self._settler.is_idle
 
+    @property
+    def has_run_any(self) -> bool:
+        """Whether this worker has written how an attempt ended."""
+        return self._settler.completed + self._settler.failed > 0
+
     def accept(self, jobs: Sequence[Job]) -> Sequence[Job]:
         """Record the claims of these jobs, and hand over and return those that may start."""
         startable, conflicting = self._ledger.add(jobs)

@@ -204,6 +204,7 @@ class WorkerPool:
                 policy=policy,
                 claimed_jobs=claimed_jobs,
                 timeouts=self.timeouts,
+                keeps=lambda: self.keeps,
                 end=end_of_run,
             ),
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 
 from gw_core.domain.errors import GraphileWorkerError
+from gw_core.domain.job.history import Keep
 from gw_core.postgres.road.job_store import JobStore
 from gw_core.worker.claim_policy import ClaimPolicy
 from gw_core.worker.claimed_jobs import ClaimedJobs
@@ -38,12 +39,14 @@ class SingleRun:
         policy: ClaimPolicy,
         claimed_jobs: ClaimedJobs,
         timeouts: Timeouts,
+        keeps: Callable[[], Mapping[str, Keep]],
         end: EndOfRun,
     ) -> None:
         self._threads = threads
         self._policy = policy
         self._claimed_jobs = claimed_jobs
         self._timeouts = timeouts
+        self._keeps = keeps
         self._end = end
 
     def is_settled(self) -> bool:
@@ -54,10 +57,17 @@ class SingleRun:
         """End the run if nothing is left that it may run; return whether it has ended."""
         if not self.is_settled():
             return False
-        # What may run is among what is due, so an empty queue ends a run with one statement.
+        # What may run is among what is due, so an empty queue needs only one of these statements.
         left = self._policy.left_jobs(store)
         if left and self._policy.is_anything_runnable(store):
             return False
+        # No worker in another language notes that a job may go on, and this run has no check every minute.
+        if store.end_members_of_others(self._keeps()):
+            return False
+        if self._claimed_jobs.has_run_any:  # where all runs are single ones, no other worker deletes these
+            store.end_steps(None)
+            store.expire_unique()
+            store.forget_expiries()
         self._end.on_ended(self._policy.reason_to_end(left))
         return True
 

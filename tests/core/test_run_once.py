@@ -58,6 +58,24 @@ def test_a_job_waiting_for_its_retry_is_left(site: QueueFixture) -> None:
     assert site.run_once({"work": work}).failed == 1
 
 
+def test_a_run_deletes_what_others_left_of_ended_jobs(site: QueueFixture) -> None:
+    def work(payload: dict[str, int], context: Any) -> None:
+        context.step("first", int)
+        raise RetryAfter(3600)
+
+    soon = timedelta(microseconds=1)
+    site.add(payload={"n": 1})
+    assert site.run_once({"work": work}).failed == 1
+    site.client.add("other", expires_at=soon, unique_for=soon)
+    site.run("select complete_jobs(array(select id from _private_jobs))")
+    site.client.add("done")
+    tables = ("_private_gw_steps", "_private_gw_unique", "_private_gw_expiring")
+    assert all(site.run(f"select * from {table}") for table in tables)
+    site.run_once({"done": RunRecord()})
+
+    assert [table for table in tables if site.run(f"select * from {table}")] == []
+
+
 def test_a_briefly_locked_row_is_waited_for(site: QueueFixture) -> None:
     site.fill(2)
     runner, recorded, _ = site.runner({"work": RunRecord()}, poll_interval=ms(60_000))

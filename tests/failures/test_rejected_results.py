@@ -105,4 +105,5 @@ def test_a_single_run_ends_although_a_result_is_rejected(own_site: QueueFixture)
     protect(own_site)
     own_site.fill(4)
 
-    assert own_site.run_once({"work": RunRecord()}).completed == 3
+    result = own_site.run_once({"work": RunRecord()})
+    assert (result.completed, result.exit_code) == (3, 1)

@@ -137,6 +137,12 @@ def fails_in_a_single_run(site: QueueFixture, job: Job) -> None:
     site.run_once(registry())
 
 
+def fails_elsewhere(site: QueueFixture, job: Job) -> None:
+    """As a worker in another language does it; the last check of a single run notices."""
+    site.run("select from permanently_fail_jobs(array[%s])", job.id)
+    site.run_once(registry())
+
+
 def fails_before_a_check(site: QueueFixture, job: Job) -> None:
     """As a worker in another language does it; the check that each worker makes notices."""
     site.run("select from permanently_fail_jobs(array[%s])", job.id)
@@ -145,7 +151,7 @@ def fails_before_a_check(site: QueueFixture, job: Job) -> None:
         wait_until(lambda: waiting(site) == [], what="the waiting jobs to be dropped")
 
 
-FAILURES = [fails_in_a_worker, fails_in_a_single_run, fails_before_a_check]
+FAILURES = [fails_in_a_worker, fails_in_a_single_run, fails_elsewhere, fails_before_a_check]
 
 
 @pytest.mark.parametrize("fail", FAILURES)

@@ -40,6 +40,7 @@ STATEMENTS: dict[str, dict[str, Any]] = {
     "records_actions": {"schema": "graphile_worker"},
     "expire_actions": {},
     "doctor_waiting": {},
+    "end_members_of_others": {"tasks": [], "keep_seconds": []},
     "results_of_dependencies": {"job_id": 5},
     "action_reschedule_waiting": {
         "ids": [5],

@@ -182,6 +182,10 @@ class JobStore(Store):
         """Take note that jobs have ended for which others wait; return how many wait no longer. None: check all."""
         return int(self._one("end_members", ids=None if ids is None else list(ids), **_periods(keeps))[0])
 
+    def end_members_of_others(self, keeps: Mapping[str, Keep] = NOTHING_KEPT) -> int:
+        """Take note of all jobs that others have ended while jobs wait for them; return how many wait no longer."""
+        return int(self._one("end_members_of_others", **_periods(keeps))[0])
+
     def end_steps(self, ids: Sequence[int] | None) -> None:
         """Delete the steps of those of these jobs that are gone, or keep them with history. None: check all jobs."""
         self._rows("end_steps", ids=None if ids is None else list(ids))
