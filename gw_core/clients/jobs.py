@@ -251,9 +251,9 @@ class Jobs(_JobActions[R]):
     def restore(self, job: Job, *, by: str | None = None, conn: object | None = None) -> Request[int | None]:
         """Add a deleted job again as it was, under a new id, and return that; None when another job has its key now.
 
-        The workers are notified. Its age starts again. A job that waited for others no longer does: its
-        `run_at` is infinite, and it starts only when you reschedule it. With `by`, the name of an operator, the action
-        is recorded.
+        It is added once: the same call within 90 days, such as after a lost answer, returns the same id. The workers
+        are notified. Its age starts again. A job that waited for others no longer does: its `run_at` is infinite, and
+        it starts only when you reschedule it. With `by`, the name of an operator, the action is recorded.
         """
         return Request(restoring(job, self._schema, by), conn)
 

@@ -154,6 +154,7 @@ class ActionLog:
         """Return a job as `gw add --from` takes it, with every attempt it had left."""
         left = job.max_attempts - job.attempts
         failure = {} if left > 0 else {"attempts": job.attempts, "last_error": self._error(job)}
+        expires_at = None if job.attempts or job.last_error else job.expires_at  # counts until the first start
         record = {
             "task": job.task,
             **self._payload(job.payload_json),
@@ -163,6 +164,7 @@ class ActionLog:
             "job_key": job.job_key,
             "priority": job.priority,
             "flags": job.flags or None,
+            "expires_at": expires_at and expires_at.isoformat(),
             **failure,
         }
         return {name: value for name, value in record.items() if value is not None}

@@ -57,8 +57,10 @@ class ActionOutcome(msgspec.Struct, frozen=True):
         words = f"{counted(number, self.action.thing)} {self.action.done_words}"
         if isinstance(self.action, Restore) and done:
             words += f", with new ids: {', '.join(done[:MAX_NEW_IDS])}{', …' * (len(done) > MAX_NEW_IDS)}"
-            if waited := sum(job.run_at == END_OF_TIME for job in self.action.jobs[: len(self.result.ids)]):
-                words += f"; {waited} of them waited for others and now start only when rescheduled"
+            skipped = {item.what for item in self.result.skipped}
+            jobs = self.action.jobs[: len(self.result.ids)]
+            if waited := sum(job.run_at == END_OF_TIME and str(job.id) not in skipped for job in jobs):
+                words += f"; {waited} of them, which waited for others, will start only when rescheduled"
         return f"{words}, {len(self.result.skipped)} skipped" if self.result.skipped else words
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -10,11 +11,14 @@ from typing import Any
 import psycopg
 import pytest
 from support.jobs_in_states import Queue
+from support.waiting import wait_until
 
 from gw_core import Client, Job, Selection
 from gw_core.errors import InvalidInputError
 from gw_core.front_ends import FrontEnd, Jobs, SkipReason
 from gw_core.operations import ActionResult
+
+WAITS = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
 
 Act = Callable[[Jobs, Sequence[Job]], ActionResult]
 
@@ -170,6 +174,45 @@ def test_a_removed_job_comes_back_with_everything(client: Client, queue: Queue) 
     assert restored is not None
     assert restored > job
     assert queue.rows(f"select {columns} from graphile_worker._private_jobs") == before
+
+
+def test_a_job_is_restored_once(client: Client, queue: Queue) -> None:
+    batch = client.jobs.complete(expected=versions_of(client, queue.ready()))
+    assert batch.changed[0].job is not None
+
+    restored = [client.jobs.restore(batch.changed[0].job) for _ in range(2)]
+    assert restored == [queue.ids()[0]] * 2
+
+    again = client.jobs.complete(expected=versions_of(client, queue.ids()[0]))
+    assert again.changed[0].job is not None
+    assert client.jobs.restore(batch.changed[0].job) == restored[0]
+    assert queue.ids() == []
+    assert [client.jobs.restore(again.changed[0].job)] == queue.ids()
+
+
+def test_two_sessions_restore_a_job_once(client: Client, queue: Queue) -> None:
+    batch = client.jobs.complete(expected=versions_of(client, queue.ready()))
+    job = batch.changed[0].job
+    assert job is not None
+    with psycopg.connect(queue.url) as first, ThreadPoolExecutor() as threads:
+        restored = client.jobs.restore(job, conn=first)
+        second = threads.submit(client.jobs.restore, job)
+        wait_until(lambda: queue.rows(WAITS), what="the second session to wait")
+        first.commit()
+        assert second.result(60) == restored
+
+    assert queue.ids() == [restored]
+
+
+def test_a_job_whose_key_is_free_again_is_restored(client: Client, queue: Queue) -> None:
+    batch = client.jobs.complete(expected=versions_of(client, queue.ready(job_key="welcome")))
+    queue.ready(job_key="welcome")
+    assert batch.changed[0].job is not None
+    assert client.jobs.restore(batch.changed[0].job) is None
+
+    client.remove("welcome")
+
+    assert [client.jobs.restore(batch.changed[0].job)] == queue.ids()
 
 
 def test_a_restored_job_brings_back_its_task_and_its_queue(client: Client, queue: Queue) -> None:

@@ -154,6 +154,18 @@ def test_what_no_worker_claims_expires_too(site: QueueFixture) -> None:
     assert [site.client.jobs.get(job.id) for job in kept] == kept
 
 
+def test_a_restored_job_expires_too(site: QueueFixture) -> None:
+    site.client.pauses.pause("task:work", timeout=0)
+    jobs = [add(site, 1, expires_at=PAST), add(site, 2)]
+    deleted = site.client.jobs.complete(expected=[site.client.jobs.get(job.id) for job in jobs]).changed
+
+    restored = [site.client.jobs.restore(each.job) for each in deleted]
+
+    with site.running({"work": RunRecord()}, poll_interval=NEVER):
+        wait_until(lambda: [row["last_error"] for row in site.jobs()] == [ERROR, None], what="the first one to expire")
+    assert (ids(site), listed(site)) == (restored, [])
+
+
 def test_a_job_behind_another_one_of_its_queue_expires(site: QueueFixture) -> None:
     gate = site.gate()
     add(site, 1, queue_name="q")

@@ -180,7 +180,7 @@ ADDING = {
     "add_expiring_job",
     "register_tasks",
     "restore_names",
-    "restore_job",
+    *("restore_job", "restore_note", "restore_once"),
 }
 CHANGING_JOBS = {
     *("action_fail", "action_reschedule", "claim_unqueued_jobs", "sweep_recover_jobs"),

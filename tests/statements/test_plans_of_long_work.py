@@ -37,7 +37,7 @@ STATEMENTS: dict[str, dict[str, Any]] = {
     "forget_expiries": {},
     "expire_jobs": {"tasks": [], "keep_seconds": [], "error_type": "error"},
     "list_actions": {"job_id": 5, "after": None, "limit": 50},
-    "records_actions": {"schema": "graphile_worker"},
+    "has_table": {"schema": "graphile_worker", "table": "_private_gw_actions"},
     "expire_actions": {},
     "doctor_waiting": {},
     "end_members_of_others": {"tasks": [], "keep_seconds": []},

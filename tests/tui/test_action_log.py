@@ -97,6 +97,22 @@ def test_what_was_removed_is_there_whole_and_can_be_added_by_the_command(log: Ac
     assert spec.task == removed["job"]["task"]
 
 
+def test_a_job_that_expires_is_added_again_with_its_time_until_it_has_started(log: ActionLog) -> None:
+    job = next(each for each in QueueSource().queue.by_id.values() if not each.attempts)
+    flags = '{"heavy": true, "gw:expires:4070908800000000": true}'
+    unstarted = msgspec.structs.replace(job, _flags=flags)
+    started = msgspec.structs.replace(unstarted, attempts=1, max_attempts=5)
+
+    log.note(TARGET, Complete(jobs=[unstarted, started]), Result(removed=(unstarted, started)))
+
+    added = [each["job"] for each in lines(log)[0]["deleted"]]
+    assert [each.get("expires_at") for each in added] == ["2099-01-01T00:00:00+00:00", None]
+    text = io.BytesIO(json.dumps(added[0]).encode())
+    ((_, spec),) = job_files.read(text, as_csv=False, defaults={})
+    assert isinstance(spec, JobSpec)
+    assert (spec.flags, spec.expires_at) == (("heavy",), unstarted.expires_at)
+
+
 def test_a_payload_of_several_lines_keeps_its_numbers_and_takes_one_line(log: ActionLog) -> None:
     payload = '{\n  "id": 90071992547409931,\n  "amount": 1.10\n}'
 

@@ -297,20 +297,26 @@ def _has_overrun(client: Client, job_id: int) -> bool:
 def test_a_restore_names_jobs_that_no_longer_wait_for_others(queue: Queue) -> None:
     with Client(queue.url) as client:
         client.jobs.complete("state:ready")
-        client.add("mail", after=[client.add("mail")])
+        first = client.add("mail")
+        client.add("mail", after=[first])
+        client.add("mail", after=[first], job_key="taken")
 
     async def scenario(console: Console) -> None:
         await live(console)
         await console.press("2")
-        await console.until(lambda: console.is_on("jobs") and len(console.table("#jobs").keys) == 2)
+        await console.until(lambda: console.is_on("jobs") and len(console.table("#jobs").keys) == 3)
         await console.press("ctrl+a")
         await console.press("x")
         await console.reach("Confirm")
         await console.press("right", "enter")
         await console.until(lambda: queue.run("select count(*) from _private_jobs") == [(0,)])
         await console.until(lambda: not console.app.action_runner.is_busy)
+        with Client(queue.url) as client:
+            client.add("mail", job_key="taken")
         await console.press("U")
-        await console.notified("1 of them waited for others and now start only when rescheduled")
+        await console.reach("ResultDialog")
+        assert "2 jobs restored" in console.text
+        assert "1 of them, which waited for" in console.text
 
     play(queue.url, scenario)
 

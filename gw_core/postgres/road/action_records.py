@@ -32,7 +32,7 @@ def recording(
     ids, changed = sorted(job_ids), sorted(set(targets))
     if by is None or not (ids or changed):
         return
-    [[is_kept]] = yield Call("records_actions", {"schema": schema})
+    [[is_kept]] = yield Call("has_table", {"schema": schema, "table": "_private_gw_actions"})
     if not is_kept:
         return
     given = {name: value for name, value in details.items() if value is not None}

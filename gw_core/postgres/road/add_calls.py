@@ -17,7 +17,7 @@ from gw_core.postgres.connection.statements import numbered_text, query
 BULK: Final = 5_000
 """Jobs in one statement of a bulk: more jobs gain nothing and only need more memory."""
 
-_EXPIRES: Final[dict[str, str]] = {"EXPIRES": "true"}
+EXPIRES: Final[dict[str, str]] = {"EXPIRES": "true"}
 
 
 @hides("values")
@@ -116,7 +116,7 @@ def _unique_element(spec: JobSpec, period: timedelta, payload: str | None) -> _U
 
 
 def _expiring(specs: Sequence[JobSpec]) -> dict[str, str]:
-    return _EXPIRES if any(spec.expires_at is not None for spec in specs) else {}
+    return EXPIRES if any(spec.expires_at is not None for spec in specs) else {}
 
 
 def bulk_calls(specs: Sequence[JobSpec]) -> Iterator[Call]:

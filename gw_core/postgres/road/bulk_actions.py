@@ -26,7 +26,7 @@ from gw_core.postgres.connection.row_mapping import heartbeat
 from gw_core.postgres.connection.statement_steps import Operation, Steps, Unit
 from gw_core.postgres.read.selection_names import resolved, values_of
 from gw_core.postgres.road.action_records import check_by, recording
-from gw_core.postgres.road.add_calls import Call, RemovedJob, end_members_call, run_at_or_delay
+from gw_core.postgres.road.add_calls import EXPIRES, Call, RemovedJob, end_members_call, run_at_or_delay
 from gw_core.postgres.road.enqueue import removing
 from gw_core.postgres.road.worker_store import lock_holder
 from gw_core.postgres.schema.schema_state import TABLES_STEP, checked
@@ -498,7 +498,7 @@ def restoring(job: Job, schema: str, by: str | None) -> Operation[int | None]:
         "key": job.job_key,
         "flags": job._flags,
     }
-    restored: int | None = yield _batch(partial(_restore, values, job.id, schema, by))
+    restored: int | None = yield _batch(partial(_restore_once, values, job, schema, by))
     return restored
 
 
@@ -509,12 +509,28 @@ def removing_expected(key: str, expected: Job, schema: str, by: str | None) -> O
     return removed
 
 
-def _restore(values: Mapping[str, Any], former_id: int, schema: str, by: str | None) -> Steps[int | None]:
+def _restore_once(values: Mapping[str, Any], job: Job, schema: str, by: str | None) -> Steps[int | None]:
+    """Restore a job, or return the one that was added for it: the answer to that may have been lost."""
+    [[is_noted]] = yield Call("has_table", {"schema": schema, "table": "_private_gw_unique"})
+    if not is_noted:
+        return (yield from _restore(values, job, schema, by))
+    # Ids begin again after the table was emptied.
+    once = {"once": f"restored {job.id} of {job._created_at!r}"}
+    [[earlier]] = yield Call("restore_once", once)
+    if earlier:
+        return int(earlier)
+    restored = yield from _restore(values, job, schema, by)
+    if restored is not None:
+        yield Call("restore_note", {**once, "id": restored})
+    return restored
+
+
+def _restore(values: Mapping[str, Any], job: Job, schema: str, by: str | None) -> Steps[int | None]:
     yield Call("restore_names", values)
-    restored = yield Call("restore_job", values)
+    restored = yield Call("restore_job", values, {} if job.expires_at is None else EXPIRES)
     ids = [row[0] for row in restored]
     yield from recording(
-        "restore", by, schema, job_ids=ids, targets=[f"task:{values['task']}" for _ in ids], former_id=former_id
+        "restore", by, schema, job_ids=ids, targets=[f"task:{job.task}" for _ in ids], former_id=job.id
     )
     yield from _announce(len(restored))
     return restored[0][0] if restored else None
