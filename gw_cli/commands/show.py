@@ -103,7 +103,7 @@ def show(
         _write_ended(ended, steps, actions, with_payload=payload, as_json=as_json)
         if not ended[-1].final:
             stderr.note(
-                f"Job {number} has left the queue since this attempt: it was deleted by SQL or another program."
+                f"Job {number} has left the queue since this attempt: SQL or another program completed or deleted it."
             )
         return
     if report is None:

@@ -109,10 +109,10 @@ UnavailableReason = Literal["unknown", "expired", "removed", "not kept", "reject
 class ResultUnavailableError(ResultError):
     """There is no result, and there will be none; `reason` has the cause.
 
-    `unknown`: no job has had this id yet. `expired`: neither the queue nor history has the job: its period in history
-    is over, its task keeps nothing, or the transaction that added it is open or was rolled back. `removed`: it was
-    removed. `not kept`: it completed, and its task keeps no results. `rejected`: what it returned is not JSON, or too
-    large.
+    `unknown`: no job has had this id yet. `expired`: neither the queue nor history has its end: its period in history
+    is over, its task keeps nothing, another program ended it without a record, or the transaction that added it is open
+    or was rolled back. `removed`: it was removed. `not kept`: it completed, and its task keeps no results. `rejected`:
+    what it returned is not JSON, or too large.
 
     Example: docs/api/errors.md
     """

@@ -1,5 +1,17 @@
--- What the jobs that a job waited for came to, in the order in which it named them, as history has it.
-select members.job_id, latest.state, latest.error, latest.result::text
+-- What the jobs that a job waited for came to, in the order in which it named them, as history has it; one that failed
+-- permanently is in the queue, also if history keeps nothing of the attempt.
+select members.job_id,
+       latest.state,
+       latest.error,
+       latest.result::text,
+       coalesce(
+         (
+           select jobs.locked_at is null and jobs.attempts >= jobs.max_attempts
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.id = members.job_id
+         ),
+         false
+       )
   from :GRAPHILE_WORKER_SCHEMA._private_gw_waiting as waiting
  cross join lateral pg_catalog.unnest(waiting.after) with ordinality as members (job_id, place)
   left join lateral (

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -42,14 +42,14 @@ class Method:
     part: str
     name: str
 
-    def call(self, client: Client | AsyncClient) -> Any:
+    def call(self, client: Client | AsyncClient, timeout: timedelta = TIMEOUT) -> Any:
         method = getattr(getattr(client, self.part) if self.part else client, self.name)
         parameters = inspect.signature(method).parameters.values()
         # A task that may be left out, as of `result`, is a function for its type.
         known = [each for each in parameters if each.name in ARGUMENTS and (each.name, each.default) != ("task", None)]
         positional = [ARGUMENTS[each.name] for each in known if each.kind is not each.KEYWORD_ONLY]
         named = {each.name: ARGUMENTS[each.name] for each in known if each.kind is each.KEYWORD_ONLY}
-        return method(*positional, **named, timeout=TIMEOUT)
+        return method(*positional, **named, timeout=timeout)
 
     def __str__(self) -> str:
         return f"{self.part}.{self.name}".strip(".")
@@ -94,6 +94,14 @@ def test_methods_with_a_timeout_are_found(database_url: str) -> None:
     with Client(database_url) as client:
         assert {"result", "jobs.cancel", "pauses.pause"} <= set(map(str, methods_with_timeout(client)))
         assert methods_with_timeout(AsyncClient(database_url)) == methods_with_timeout(client)
+
+
+def test_a_timeout_may_be_longer_than_any_wait(database_url: str) -> None:
+    with Client(database_url) as client:
+        client.add("work")
+        for method in methods_with_timeout(client):
+            if str(method) != "result":  # which waits for the end of the job
+                in_time(partial(method.call, client, timedelta(days=300_000_000)))
 
 
 # -- threads ----------------------------------------------------------------------------------------------------------

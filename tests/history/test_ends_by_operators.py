@@ -155,9 +155,8 @@ def test_show_reports_that_the_job_was_removed(site: QueueFixture, tmp_path: Pat
 
     shown = shell.gw("show", str(by_sql), "--json")
     assert json.loads(shown.out)["state"] == "failed"
-    assert (
-        shown.err == f"Job {by_sql} has left the queue since this attempt: it was deleted by SQL or another program.\n"
-    )
+    ended = "SQL or another program completed or deleted it"
+    assert shown.err == f"Job {by_sql} has left the queue since this attempt: {ended}.\n"
 
 
 WAITING = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"

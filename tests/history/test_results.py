@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -116,6 +120,43 @@ def test_a_job_that_does_not_end_in_time(site: QueueFixture, ask: Ask) -> None:
         ask(job_id, timeout=0)
 
 
+def test_a_caller_waits_on_behind_a_locked_table(site: QueueFixture, ask: Ask) -> None:
+    job_id = site.add(payload={"answer": 3})
+    with psycopg.connect(site.url) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("lock table graphile_worker._private_jobs in access exclusive mode")
+        with pytest.raises(ResultTimeoutError, match="did not answer within 0 s whether job"):
+            ask(job_id, timeout=0)
+        found = pool.submit(site.client.result, job_id, timeout=3 * DEADLINE)
+        until_listening(site)  # its first question has reached the lock timeout of reads
+        other.rollback()
+        with site.running(tasks()):
+            assert found.result(DEADLINE) == 3
+
+
+def test_a_caller_whose_connection_is_lost_asks_again(site: QueueFixture) -> None:
+    job_id = site.add(payload={"answer": 4})
+
+    async def ask() -> Any:
+        async with AsyncClient(site.url) as client:
+            return await client.result(job_id, timeout=3 * DEADLINE)
+
+    with psycopg.connect(site.url) as other, ThreadPoolExecutor(1) as pool:
+        found = pool.submit(asyncio.run, ask())
+        until_listening(site)  # it has had an answer
+        other.execute("lock table graphile_worker._private_jobs in access exclusive mode")
+        wait_until(lambda: site.rows(ASKING), what="a question that waits for the lock")
+        site.kill_connections("gw:async")
+        other.rollback()
+        with site.running(tasks()):
+            assert found.result(DEADLINE) == 4
+
+
+ASKING = """
+select pid from pg_stat_activity
+ where datname = current_database() and application_name = 'gw:async' and wait_event_type = 'Lock'
+"""
+
+
 def test_a_job_that_failed_permanently(site: QueueFixture, ask: Ask) -> None:
     job_id = ended(site, {"error": "no money"})
 
@@ -138,6 +179,23 @@ def test_a_failed_job_that_was_removed_is_still_known_as_failed(site: QueueFixtu
 
     with pytest.raises(JobFailedError, match="no money"):
         ask(job_id)
+
+
+def test_the_end_of_a_job_that_another_program_ended_is_unknown(site: QueueFixture, ask: Ask) -> None:
+    """After an attempt that history has, a worker of Node.js can complete the job, and SQL can delete it."""
+    registry = TaskRegistry()
+
+    @registry.task("work", keep=DAY, result=True)
+    def work(payload: Any) -> None:
+        raise RuntimeError("not yet")
+
+    job_id = site.add()
+    assert site.run_once(registry).failed == 1
+    site.run("select complete_jobs(array[%s])", job_id)
+
+    with pytest.raises(ResultUnavailableError, match=f"the end of job {job_id} is unknown") as caught:
+        ask(job_id)
+    assert caught.value.reason == "expired"
 
 
 @pytest.mark.parametrize(
@@ -190,6 +248,24 @@ def test_many_waiting_threads_share_one_connection_that_listens(site: QueueFixtu
             thread.join(DEADLINE)
     assert sorted(found) == list(range(20))
     wait_until(lambda: site.connections("gw:results") == [])
+
+
+@pytest.mark.usefixtures("no_polling")
+def test_a_program_with_thousands_of_descriptors_is_notified(site: QueueFixture) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    job_id = site.add(payload={"answer": 6})
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(site.client.result(job_id, timeout=DEADLINE)))
+    with ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in range(1100):
+            stack.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        thread.start()
+        until_listening(site)
+        with site.running(tasks()):
+            thread.join(DEADLINE)
+    assert found == [6]
 
 
 @pytest.mark.usefixtures("no_polling")

@@ -90,6 +90,12 @@ def encoded_result(value: object) -> EncodedResult:
     return EncodedResult(text)
 
 
+ENDED_BY_OTHERS: Final = (
+    "a worker in another language or SQL completed or deleted it, and history has no record of that (gw record-others)"
+)
+"""Why nothing is known of the end of a job whose last attempt in history is not its end."""
+
+
 # -- what history shows ------------------------------------------------------------------------------------------------
 
 
@@ -216,4 +222,6 @@ def _missing(job_id: int, *, is_known: bool | None) -> ResultUnavailableError:
 def _without_result(job_id: int, last: EndedAttempt) -> ResultError:
     if last.state is HistoryState.FAILED:
         return JobFailedError(job_id, last.error or "", attempts=last.attempt)
+    if last.state is HistoryState.RETRIED:
+        return ResultUnavailableError(job_id, "expired", f"the end of job {job_id} is unknown: {ENDED_BY_OTHERS}")
     return ResultUnavailableError(job_id, "removed", f"job {job_id} was removed before it completed")

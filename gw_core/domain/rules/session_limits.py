@@ -62,8 +62,8 @@ def _earlier(timeout: timedelta, limit: Duration | None) -> timedelta:
 
 
 def milliseconds(timeout: timedelta) -> str:
-    """Return a duration in the form of PostgreSQL's settings; zero would mean no limit."""
-    return f"{max(1, round(timeout.total_seconds() * 1000))}ms"
+    """Return a duration in the form of PostgreSQL's settings: zero would mean no limit, and the most is 24 days."""
+    return f"{min(max(1, round(timeout.total_seconds() * 1000)), 2**31 - 1)}ms"
 
 
 NO_LIMITS = SessionLimits()

@@ -20,6 +20,10 @@ ANSWER_GRACE: Final = timedelta(seconds=5)
 """How long an answer may take beyond the timeout of a call: one that is slow is better than an unknown outcome."""
 
 
+MAX_SECONDS: Final = threading.TIMEOUT_MAX / 2
+"""A lock rejects a longer wait."""
+
+
 class _Deadline:
     __slots__ = ("at",)
 
@@ -38,7 +42,7 @@ def ending_within(duration: timedelta | float) -> Iterator[None]:
     the earlier end counts.
     """
     seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
-    deadline = _Deadline(monotonic() + min(seconds, time_left()))
+    deadline = _Deadline(monotonic() + min(seconds, time_left(), MAX_SECONDS))
     token = _CURRENT.set(deadline)
     try:
         yield

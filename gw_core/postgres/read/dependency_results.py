@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gw_core.domain.errors import ResultUnavailableError
-from gw_core.domain.job.history import HistoryState
+from gw_core.domain.job.history import ENDED_BY_OTHERS, HistoryState
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.statement_runner import statements_over
 
@@ -20,10 +20,14 @@ def results_of_dependencies(connections: ConnectionSource, job_id: int) -> list[
     return [_result(*row) for row in rows]
 
 
-def _result(job_id: int, state: str | None, error: str | None, result: str | None) -> Any:
+def _result(job_id: int, state: str | None, error: str | None, result: str | None, has_failed: bool) -> Any:
     if result is not None:
         return msgspec.json.decode(result)
-    if state in (HistoryState.FAILED, HistoryState.REMOVED):
+    if has_failed or state in (HistoryState.FAILED, HistoryState.REMOVED):
         return None
-    why = error or "its task keeps no results, or history no longer has them; declare it with result=True"
+    why = "its task keeps no results, or history no longer has them; declare it with result=True"
+    if state == HistoryState.COMPLETED and error is not None:
+        why = error
+    elif state == HistoryState.RETRIED:
+        why = ENDED_BY_OTHERS
     raise ResultUnavailableError(job_id, "not kept", f"job {job_id} has no result: {why}")

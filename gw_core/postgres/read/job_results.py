@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import select
+import selectors
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -14,7 +14,14 @@ import msgspec
 import psycopg
 
 from gw_core.domain.durations import Duration, as_duration
-from gw_core.domain.errors import DatabaseUnavailableError, GraphileWorkerError, ResultTimeoutError
+from gw_core.domain.errors import (
+    DatabaseError,
+    DatabaseUnavailableError,
+    GraphileWorkerError,
+    LockTimeoutError,
+    ResultTimeoutError,
+    StatementTimeoutError,
+)
 from gw_core.domain.job.history import JobEnd, JobPendingError
 from gw_core.domain.job.task_of_function import task_behind
 from gw_core.postgres.connection.database import Database, QueueConnection
@@ -56,21 +63,28 @@ def awaiting(
     seconds = inf if timeout is None else as_duration("timeout", timeout).total_seconds()
     deadline = time.monotonic() + seconds
     read = msgspec.json.decode if task is None else task_behind(task)._read_result
-    pause = 0.0
+    unknown = f"the database did not answer within {seconds:g} s whether job {job_id} has ended"
+    was_answered, pause = False, 0.0
     with ending_within(seconds + LAST_ANSWER):
         while True:
+            text = f"job {job_id} did not end within {seconds:g} s"
+            cause: DatabaseError | None = None
             try:
                 return (yield None).outcome(job_id, read)
             except JobPendingError:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise ResultTimeoutError(job_id, f"job {job_id} did not end within {seconds:g} s") from None
-                yield min(pause, left)
+                was_answered = True
+            except (LockTimeoutError, StatementTimeoutError) as error:
+                text, cause = unknown, error
             except DatabaseUnavailableError as error:
-                if time_left() > 0:
+                if time_left() <= 0:
+                    raise ResultTimeoutError(job_id, unknown) from error
+                if not was_answered:
                     raise
-                text = f"the database did not answer within {seconds:g} s whether job {job_id} has ended"
-                raise ResultTimeoutError(job_id, text) from error
+                was_answered, text, cause = False, unknown, error  # a connection was lost; the next tries another
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise ResultTimeoutError(job_id, text) from cause
+            yield min(pause, left)
             pause = min(MAX_PAUSE, max(FIRST_PAUSE, pause * 1.5))
 
 
@@ -151,16 +165,17 @@ class ResultListener:
             try:
                 with self._database.connect("results", listens=True) as connection:
                     self._listen(connection)
-            except (GraphileWorkerError, psycopg.Error):
+            except (GraphileWorkerError, psycopg.Error, OSError):
                 time.sleep(RECONNECT_DELAY)
 
     def _listen(self, connection: QueueConnection) -> None:
         subscription = Subscription(connection, self._take, [CHANNEL])
         self._wake_all()  # what ended before we listened
-        while not self._is_over():
-            ready, _, _ = select.select([subscription], [], [], TICK)
-            if ready:
-                subscription.receive()
+        with selectors.DefaultSelector() as selector:
+            selector.register(subscription, selectors.EVENT_READ)
+            while not self._is_over():
+                if selector.select(TICK):
+                    subscription.receive()
 
     def _take(self, notice: Notification) -> None:
         """Wake those who wait for these jobs. Every role can notify, so the content only decides who asks again."""
