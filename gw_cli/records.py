@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Final
 from gw_cli.output import Column, JsonText, Shape
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from gw_core import Job
     from gw_core.front_ends import Count
+
+
+def _run_at(job: Job) -> datetime | None:
+    """Return when a job may run; None while it waits for others."""
+    from gw_core.front_ends import END_OF_TIME
+
+    return None if job.run_at == END_OF_TIME else job.run_at
+
 
 JOBS: Final = Shape(
     (
@@ -19,7 +29,7 @@ JOBS: Final = Shape(
         Column("priority"),
         # Nearly every job has priority zero; a column of zeros has no information.
         Column("prio", "PRIO", lambda job: job.priority or None, right=True, rank=2, shown=True),
-        Column("run_at", "RUN AT", rank=7),
+        Column("run_at", "RUN AT", _run_at, rank=7),
         Column("expires_at"),
         Column("attempts"),
         Column("max_attempts"),

@@ -11,7 +11,7 @@ import msgspec
 
 from gw_core import Job, JobSpec
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import as_duration, encode_payload
+from gw_core.front_ends import END_OF_TIME, as_duration, encode_payload
 from gw_core.runner.synchronous import DEFAULT_SCHEMA, task_name, waiting_jobs
 from gw_core.testing.clock import Clock
 from gw_core.types import Duration
@@ -215,4 +215,5 @@ def _line(job: Job) -> str:
     payload = job.payload_json if len(job.payload_json) <= SHOWN_PAYLOAD else f"{job.payload_json[:SHOWN_PAYLOAD]}…"
     named = (("queue_name", job.queue_name), ("job_key", job.job_key), ("priority", job.priority or None))
     fields = "".join(f" {name}={value!r}" for name, value in named if value is not None)
-    return f"{job.id}: {job.task} {payload}{fields} run_at={job.run_at.isoformat()}"
+    time = "waits for other jobs" if job.run_at == END_OF_TIME else f"run_at={job.run_at.isoformat()}"
+    return f"{job.id}: {job.task} {payload}{fields} {time}"

@@ -10,6 +10,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gw_core.front_ends import END_OF_TIME
 from gw_core.runtime.files import new_file
 from gw_tui.dialogs.choose import Choice
 from gw_tui.text.redact import masked
@@ -45,6 +46,8 @@ def record_of(found: FoundJob, *, unmask: bool) -> Mapping[str, Any]:
     job = found.job
     values = {name: getattr(job, name, None) for name in NAMES}
     error = job.last_error or None
+    if job.run_at == END_OF_TIME:
+        values["run_at"] = None
     return {**values, "state": found.state.value, "last_error": error if unmask or not error else masked(error)}
 
 

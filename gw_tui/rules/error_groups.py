@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from gw_core import Job, JobState
-from gw_core.front_ends import FoundJob, HistoryState, retry_delay, written
+from gw_core.front_ends import END_OF_TIME, FoundJob, HistoryState, retry_delay, written
 from gw_core.operations import EndedAttempt
 
 VARYING: Final = re.compile(
@@ -86,8 +86,11 @@ def _group(task: str, print_: str, jobs: list[FoundJob], recorded: tuple[datetim
 
 
 def failed_at(job: Job) -> datetime:
-    """Return when a job failed last, inferred from the backoff that it waits for: no failure changes `updated_at`."""
-    return job.run_at - retry_delay(job.attempts)
+    """Return when a job failed last, inferred from the backoff that it waits for: no failure changes `updated_at`.
+
+    A job that waits for others never ran; an operator failed it, which does change `updated_at`.
+    """
+    return job.updated_at if job.run_at == END_OF_TIME else job.run_at - retry_delay(job.attempts)
 
 
 def fingerprint(error: str) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from gw_core import Job, JobState
-from gw_core.front_ends import FoundJob, QueueSnapshot
+from gw_core.front_ends import END_OF_TIME, FoundJob, QueueSnapshot
 from gw_tui.text import formatting, symbols
 from gw_tui.text.redact import masked
 from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, duration_cell
@@ -88,7 +88,7 @@ def facts_of(found: FoundJob, now: datetime, *, is_gone: bool) -> Iterator[tuple
     yield "job", f"{job.id}  {job.task}"
     state = f"{symbols.GONE}: completed or removed" if is_gone else symbols.state(found.state)
     yield "state", f"{state}, attempt {job.attempts} of {job.max_attempts}"
-    due = None if found.state is JobState.WAITING else job.run_at
+    due = None if job.run_at == END_OF_TIME else job.run_at
     for name, time in (("created", job.created_at), ("due", due), ("started", job.started_at)):
         if time is not None:
             yield name, f"{formatting.day(time, now)} ({when(time, now)})"
@@ -101,7 +101,7 @@ def facts_of(found: FoundJob, now: datetime, *, is_gone: bool) -> Iterator[tuple
 
 def _time_of(found: FoundJob, now: datetime) -> Cell:
     """Return when a job is due, or for how long it has run; one that waits for others has no time."""
-    if found.state is JobState.WAITING:
+    if found.job.run_at == END_OF_TIME:
         return Cell(formatting.NOTHING, "quiet")
     since = found.job.started_at if found.state is JobState.RUNNING else None
     if since is None:

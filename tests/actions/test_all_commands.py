@@ -264,6 +264,26 @@ def test_an_action_of_a_command_is_recorded(gw: CliProgram, queue: Queue, tmp_pa
         assert {each.by for each in new} == {operator_name()}, line
 
 
+@pytest.mark.parametrize("layout", ["--json", "--table", ""], ids=["JSON", "tables", "lines"])
+def test_no_command_shows_a_time_for_a_job_that_waits_for_others(
+    gw: CliProgram, queue: Queue, tmp_path: Path, layout: str
+) -> None:
+    filled(queue, tmp_path)
+    first = queue.scheduled()
+    waiting = queue.client.add("last", after=[first], queue_name="waits", job_key="waits")
+    failed = queue.client.add("last", after=[first], queue_name="failed")
+    queue.client.jobs.fail([failed.id])
+    added = f"add last --after {first} --queue more"
+    shown = [f"show {job}" for job in (waiting.id, failed.id)]
+
+    for line in (added, *shown, *READING):
+        takes_layout = layout in {option for each in every_command()[path_of(line)].params for option in each.opts}
+        ended = gw(*line.split(), *([layout] if layout and takes_layout else ()))
+
+        assert "9999" not in ended.out, line
+        assert "infinity" not in ended.out.replace("its time is infinity", ""), line
+
+
 WRITING = ("list", "show 1", "history --count", "doctor", "migrate --sql", "tui --once", "cron next crontab", "--help")
 """Each way of writing: tables, texts, a report, a script, a picture, lines and help."""
 

@@ -47,7 +47,12 @@ def test_nothing_is_advised_for_tables_that_the_schema_does_not_have_yet(gw: Cli
             "gw sweep",
             id="a stale lock",
         ),
-        pytest.param(f"update {JOBS} set run_at = now() - interval '1 hour'", "backlog", "gw run", id="a backlog"),
+        pytest.param(
+            f"update {JOBS} set run_at = now() - interval '1 hour', created_at = now() - interval '1 hour'",
+            "backlog",
+            "gw run",
+            id="a backlog",
+        ),
         pytest.param(f"alter table {JOBS} set (autovacuum_enabled = off)", "vacuum", "reset", id="no autovacuum"),
         pytest.param("drop index graphile_worker.jobs_main_index", "indexes", "create index", id="an index missing"),
         pytest.param(

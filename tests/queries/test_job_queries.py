@@ -380,6 +380,20 @@ def test_a_small_table_is_counted_exactly(either: Queue) -> None:
     assert found.next_due_at > found.at
 
 
+def test_a_job_that_waits_for_others_is_not_the_next_to_be_due(queue: Queue) -> None:
+    queue.client.add("mail", after=[queue.failed()])
+
+    found = queue.client.counts()
+    assert (found.states[JobState.WAITING].value, found.next_due_at) == (1, None)
+    assert queue.front_end.snapshot().next_due_at is None
+
+    queue.scheduled()
+    later = queue.client.counts().next_due_at
+    assert later is not None
+    assert later == queue.front_end.snapshot().next_due_at
+    assert later.year < 9999
+
+
 def test_an_empty_queue_has_statistics(queue: Queue) -> None:
     found = queue.client.counts()
 

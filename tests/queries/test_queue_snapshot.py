@@ -54,9 +54,24 @@ def test_each_priority_shows_its_head(queue: Queue) -> None:
     assert second.next_due_at is None
 
 
+@pytest.mark.parametrize("run_at", ["2001-01-01", "-infinity"])
+def test_no_job_was_due_before_it_was_added(queue: Queue, run_at: str) -> None:
+    queue.run("select add_job('first', run_at => %s)", run_at)
+
+    age = queue.front_end.snapshot().backlog_age
+    oldest = queue.client.counts().oldest_due_at
+    findings = [each.message for each in queue.client.doctor.findings()]
+
+    assert age is not None
+    assert oldest is not None
+    assert age < timedelta(hours=1)
+    assert abs(oldest - queue.client.counts().at) < timedelta(hours=1)
+    assert not [each for each in findings if "been due" in each]
+
+
 def test_the_oldest_ready_job_makes_the_age_of_the_backlog(queue: Queue) -> None:
     queue.make("urgent", "run_at = now() - interval '1 minute'", priority=-5)
-    queue.make("patient", "run_at = now() - interval '2 hours'")
+    queue.make("patient", "run_at = now() - interval '2 hours', created_at = now() - interval '3 hours'")
     queue.scheduled(priority=7)
 
     found = queue.front_end.snapshot()

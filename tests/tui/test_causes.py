@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -214,9 +214,9 @@ def test_a_full_limit_and_a_pause_are_the_cause_of_a_backlog(queue: Queue) -> No
     tasks = registry(works=("paused",))
     tasks.register("report", lambda payload: go_on.wait(60))
     queue.client.limits.set("report", running=1)
-    past = datetime.now(UTC) - timedelta(minutes=20)
     queue.client.pauses.pause("task:paused", reason="billing freeze", by="root@vm")
-    queue.client.add_many([JobSpec(task=name, run_at=past) for name in ("report", "paused") for _ in range(20)])
+    queue.client.add_many([JobSpec(task=name) for name in ("report", "paused") for _ in range(20)])
+    queue.time_passes(minutes=20)
     locked = "select count(*)::int from _private_jobs where locked_at is not null"
     try:
         with queue.worker(tasks):
@@ -252,12 +252,13 @@ def test_the_doctor_and_the_console_name_the_same_causes_and_no_cause_outlives_i
     """A mess of waiting tasks, each for another reason, is judged by both and by SQL, before and after the reasons."""
     go_on, tasks = threading.Event(), registry(works=("paused", "rated", "served"))
     tasks.register("full", lambda payload: go_on.wait(60))
-    client, past = queue.client, datetime.now(UTC) - timedelta(minutes=20)
+    client = queue.client
     client.limits.set("full", running=1)
     client.limits.set("rated", per_period=1, period=timedelta(hours=1), burst=1)
     client.pauses.pause("task:paused", reason="billing freeze", by="root@vm")
     names = ("paused", "full", "rated", "unknown")
-    client.add_many([JobSpec(task=name, run_at=past) for name in names for _ in range(20)])
+    client.add_many([JobSpec(task=name) for name in names for _ in range(20)])
+    queue.time_passes(minutes=20)
     client.add_many([JobSpec(task="stopped")] * 50)
     client.jobs.fail("task:stopped", reason="by hand")
     try:

@@ -11,7 +11,7 @@ from console_fixture import Console, run, search_of
 from support.console_source import QueueSource
 from textual.widgets import Button
 
-from gw_core import JobState
+from gw_core import Client, JobState
 from gw_core.front_ends import FoundJob
 from gw_core.selection import parse
 from gw_tui.rules.error_groups import error_groups, fingerprint
@@ -49,6 +49,18 @@ def test_a_group_counts_its_jobs_and_lists_exactly_them() -> None:
         listed = {each.job.id for each in found if parse(group.selection).matches(each, source.queue.now)}
         assert listed == {each.job.id for each in group.jobs}
         assert group.first <= group.last
+
+
+def test_a_job_that_waited_for_others_failed_when_an_operator_failed_it() -> None:
+    source = QueueSource()
+    with Client(source.queue.url, schema=source.queue.schema) as client:
+        job = client.add("mail", after=[failing(source)[0].job.id])
+        client.jobs.fail([job.id], reason="not needed")
+        failed = client.jobs.get(job.id)
+
+    assert failed is not None
+    (group,) = error_groups([FoundJob(failed, JobState.FAILED)])
+    assert (group.first, group.last) == (failed.updated_at, failed.updated_at)
 
 
 def test_the_limit_of_what_is_read_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:

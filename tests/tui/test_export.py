@@ -6,6 +6,7 @@ import csv
 import json
 import stat
 from datetime import timedelta
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,15 @@ def test_both_kinds_say_the_same(tmp_path: Path) -> None:
     assert row["last_error"] == record["last_error"] == "refused, twice\nand again"
     assert row["id"] == str(record["id"])
     assert (row["locked_by"], record["locked_by"]) == ("", None)
+
+
+def test_a_job_that_waits_for_others_has_no_time(tmp_path: Path) -> None:
+    for kind in export.KINDS:
+        export.write(tmp_path / f"jobs.{kind.id}", [found(_run_at=inf)], unmask=False)
+
+    assert json.loads((tmp_path / "jobs.jsonl").read_text("utf-8"))["run_at"] is None
+    with (tmp_path / "jobs.csv").open(newline="", encoding="utf-8") as file:
+        assert [row["run_at"] for row in csv.DictReader(file)] == [""]
 
 
 @pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1", "-1", "@sum(A1)"])

@@ -200,17 +200,20 @@ def test_the_steps_of_a_job_and_what_waits_for_it_are_one_key_away_at_most(size:
     run(scenario, source=source, filter=f"id:{job.id}", size=size)
 
 
-def test_a_job_that_waits_for_others_has_no_time() -> None:
+@pytest.mark.parametrize("failed", [False, True], ids=["waiting", "failed by an operator"])
+def test_a_job_that_waits_for_others_has_no_time(failed: bool) -> None:
     source = QueueSource()
     with Client(source.queue.url, schema=source.queue.schema) as client:
-        client.add(JobSpec(task="mail", after=[a_job(source, JobState.BACKOFF, attempts=3).id]))
+        job = client.add(JobSpec(task="mail", after=[a_job(source, JobState.BACKOFF, attempts=3).id]))
+        if failed:
+            client.jobs.fail([job.id])
 
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table().keys)
         assert [row.cells["run_at"].text for row in console.table().shown_rows.values()] == ["\N{EN DASH}"]
         assert "9999" not in console.text
         await opened(console)
-        await console.shows("waits for 1 job")
+        await console.shows("failed permanently" if failed else "waits for 1 job")
         assert "9999" not in console.text
 
-    run(scenario, source=source, filter="state:waiting", size=(160, 45))
+    run(scenario, source=source, filter=f"id:{job.id}", size=(160, 45))

@@ -121,7 +121,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def run_at(self) -> datetime:
-        """When the job may run, or might first have run."""
+        """When the job may run, or might first have run; `datetime.max`, in UTC, while it waits for other jobs."""
         return timestamp(self._run_at)
 
     @property

@@ -251,6 +251,7 @@ class QueueReport(msgspec.Struct, frozen=True, kw_only=True):
     next_job_id: int | None
     next_job_task: str | None
     next_job_run_at: datetime | None
+    """When the next job may run; None also while that job waits for others."""
     pause: Pause | None = None
 
 

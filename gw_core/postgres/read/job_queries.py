@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from math import inf
 from operator import attrgetter
 from time import monotonic
 from typing import Any, Final
@@ -656,7 +657,7 @@ def _queue_report(row: Sequence[Any], starts: Mapping[str, float], paused: Mappi
         due=Count(due, _quality(is_due_bound)),
         next_job_id=None if is_unknown else next_job_id,
         next_job_task=None if is_unknown else next_job_task,
-        next_job_run_at=None if is_unknown or next_job_run_at is None else timestamp(next_job_run_at),
+        next_job_run_at=None if is_unknown or next_job_run_at in (None, inf) else timestamp(next_job_run_at),
         pause=paused.get(name),
     )
 
