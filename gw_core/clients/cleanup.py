@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from gw_core.clients.verbs import Part, R, blocking, iterating
 from gw_core.domain.durations import Duration, as_optional_duration
+from gw_core.domain.errors import InvalidInputError
 from gw_core.domain.job.job import named
 from gw_core.postgres.road.bulk_actions import BATCH
 from gw_core.postgres.schema.cleanup import CleanupTarget, Deletion
@@ -65,6 +66,8 @@ class Cleanup(Part[R]):
         by: str | None = None,
     ) -> Iterator[int]:
         """As `delete`, and yield after each batch of up to `size` rows how many were deleted."""
+        if size < 1:
+            raise InvalidInputError(f"a batch cannot have {size} rows; give at least 1")
         deletion = Deletion(self._connections, self._schema, size)
         return deletion.delete(_target(target), keep, older_than=_older(older_than), by=by)
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, overload
 
+from gw_core.clients.arguments import checked
 from gw_core.clients.verbs import Acting, OnLoop, OnThreads, P, Part, R, Request, blocking, verb
 from gw_core.domain.durations import Duration
 from gw_core.domain.errors import InvalidInputError
@@ -43,7 +44,7 @@ class action(Generic[P]):  # noqa: N801 - a decorator
     """A method that acts on jobs: `Jobs` returns one result, `JobBatches` yields the result of each batch."""
 
     def __init__(self, function: Callable[Concatenate[Any, P], Acting]) -> None:
-        self.function = function
+        self.function = checked(function)
         function.__annotations__["return"] = "ActionResult"
 
     @overload
@@ -164,6 +165,7 @@ class Jobs(_JobActions[R]):
     def _bound(self, function: Callable[..., Acting]) -> Any:
         return self._runtime.verb(_combined(function), self)
 
+    @checked
     def in_batches(self, size: int = BATCH) -> JobBatches[R]:
         """Return the same actions as iterators over batches of at most `size` jobs; raises `InvalidInputError`."""
         if size < 1:

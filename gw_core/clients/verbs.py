@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec
 
 import msgspec
 
+from gw_core.clients.arguments import checked
 from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.statement_steps import Operation
 
@@ -103,8 +104,11 @@ class Part(Generic[R]):
 class _Method(Generic[P, T]):
     """What the decorators share; on a class that serves threads, a method is the function itself."""
 
+    is_checked: ClassVar[bool] = True
+    """Whether the arguments are checked by their annotations; what adds a job checks its own, each time for less."""
+
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+        self.function = checked(function) if self.is_checked else function
         self.__doc__ = function.__doc__
 
 
@@ -153,6 +157,8 @@ class verb(_Returning[P, T]):  # noqa: N801 - a decorator
 class add_verb(verb[..., T]):  # noqa: N801 - a decorator
     """A verb that adds a job; type checkers compare the payload with what the task takes."""
 
+    is_checked = False
+
     if TYPE_CHECKING:
 
         @overload
@@ -166,6 +172,8 @@ class add_verb(verb[..., T]):  # noqa: N801 - a decorator
 
 class batch_verb(verb[..., T]):  # noqa: N801 - a decorator
     """As `add_verb`, for the items of a batch job."""
+
+    is_checked = False
 
     if TYPE_CHECKING:
 

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from gw_core.domain.durations import shown
 from gw_core.domain.errors import InvalidInputError
-from gw_core.domain.job.job import check_ids
+from gw_core.domain.job.job import listed_ids
 from gw_core.selection.kinds import UNSTORABLE, Element, Payload
 from gw_core.selection.selection import MAX_VALUES, Condition, Selection
 from gw_core.selection.terms import SHORT_FORMS, TERMS, Term
@@ -58,9 +58,7 @@ def selection_of(which: Which) -> Selection:
         return which
     if isinstance(which, str):
         return parse(which)
-    ids = [which] if isinstance(which, int) else which
-    check_ids(ids)
-    return Selection.of(id=ids)
+    return Selection.of(id=listed_ids(which))
 
 
 def selection_to_change(which: Which) -> Selection:

@@ -17,6 +17,8 @@ from support.jobs_in_states import Queue
 
 from gw_core import Client, Selection, TaskRegistry, run_once
 
+TIMES = "write it like 2026-01-31T08:00:00Z, now, +5m or -2h"
+DURATIONS = "write it like 90s, 5m, 1h30m, 250ms or 2d"
 VERBS = (["complete"], ["fail"], ["retry"], ["reschedule", "--run-at", "now"])
 
 
@@ -491,9 +493,13 @@ def test_a_job_that_expires_is_added_shown_and_retried(gw: CliProgram, queue: Qu
     assert gw("run", "--once").code == 0
     assert gw("list", "--json").json == []
 
-    for when, message in (("now", "expires_at must lie after now"), ("soon", "--expires-at: "), ("-1h", "after now")):
+    for when, message in (
+        ("now", "expires_at must lie after now"),
+        ("-1h", "expires_at must lie after now"),
+        ("soon", f"--expires-at: 'soon' is not a valid time; {TIMES}"),
+    ):
         ended = gw("add", "mail", "--expires-at", when)
-        assert (ended.code, message in ended.err) == (2, True), ended.err
+        assert (ended.code, ended.err) == (2, f"gw: {message}\n")
 
 
 def test_a_job_is_added_after_others_and_once_within_a_time(gw: CliProgram, queue: Queue) -> None:
@@ -507,10 +513,19 @@ def test_a_job_is_added_after_others_and_once_within_a_time(gw: CliProgram, queu
 
     for options, message in (
         (("--after", "x"), "--after 'x': give a whole number"),
-        (("--on-failure", "run"), "on_failure was given without jobs to wait for"),
-        (("--after", first, "--on-failure", "no"), "'no'"),
-        (("--after", first, "--unique-for", "1h"), "unique for a time takes neither after"),
-        (("--unique-for", "soon"), "--unique-for: "),
+        (("--on-failure", "run"), "on_failure was given without jobs to wait for; give after as well"),
+        (
+            ("--after", first, "--on-failure", "no"),
+            "'no' is not a value of on_failure; give one of hold, cancel, run",
+        ),
+        (
+            ("--after", first, "--unique-for", "1h"),
+            "a job that is unique for a time takes neither after nor a job key mode but 'replace'",
+        ),
+        (("--unique-for", "0s"), "unique_for must be more than 0 and at most ten years"),
+        (("--unique-for", "600w"), "unique_for must be more than 0 and at most ten years"),
+        (("--unique-for", "soon"), f"--unique-for: 'soon' is not a duration; {DURATIONS}"),
+        (("--unique-for", "-1h"), f"--unique-for: '-1h' is not a duration; {DURATIONS}"),
     ):
         ended = gw("add", "report", *options)
-        assert (ended.code, message in ended.err) == (2, True), ended.err
+        assert (ended.code, ended.err) == (2, f"gw: {message}\n")

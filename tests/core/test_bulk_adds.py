@@ -7,14 +7,15 @@ import pytest
 from support.waiting import wait_until
 
 from gw_core import Client, JobSpec
-from gw_core.errors import DatabaseError
+from gw_core.errors import DatabaseError, InvalidJobError
 from gw_core.postgres.road.add_calls import BULK
 
 
 def test_a_payload_that_cannot_be_written_takes_back_the_parts_before(database_url: str) -> None:
     with Client(database_url) as client:
-        with pytest.raises(Exception, match="cannot be written as JSON"):
-            client.add_many([*(JobSpec(task="work") for _ in range(2 * BULK)), JobSpec(task="work", payload=object())])
+        jobs = [*(JobSpec(task="work") for _ in range(2 * BULK)), JobSpec(task="mail", payload=object(), job_key="k")]
+        with pytest.raises(InvalidJobError, match=r"JSON: .* \(job 10001 of 10001, .* 'mail' and the key 'k'\)"):
+            client.add_many(jobs)
 
         assert client.add_many([JobSpec(task="work")])
         assert len(client.jobs.list().jobs) == 1

@@ -66,6 +66,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "'nonsense' is not a job key mode; give one of replace",
     ),
     ({"flags": "slow"}, "must be a list of names"),
+    ({"flags": None}, "must be a list of names"),
+    ({"flags": 5}, "must be a list of names"),
     ({"flags": ["ok", ""]}, "the flag is empty"),
     ({"flags": [1]}, "must be a text"),
     ({"run_at": NAIVE}, "has no time zone"),

@@ -316,20 +316,28 @@ def test_it_belongs_to_the_callers_transaction(site: QueueFixture, commits: bool
     assert listed(site) == ([job.id] if commits else [])
 
 
+AWARE = "give one such as datetime.now(timezone.utc)"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"expires_at": timedelta(0)}, "expires_at must lie after now"),
-        ({"expires_at": 60}, "expires_at must be an aware datetime or a timedelta, not int"),
-        ({"expires_at": datetime(2026, 1, 1)}, "expires_at has no time zone"),
-        ({"expires_at": timedelta(days=2e6)}, "expires_at lies 2,000,000 days from now"),
+        ({"expires_at": 60}, f"expires_at must be an aware datetime or a timedelta, not int; {AWARE}"),
+        (
+            {"expires_at": datetime(2026, 1, 1)},
+            f"expires_at has no time zone; {AWARE.replace('give one', 'give an aware datetime')}",
+        ),
+        ({"expires_at": timedelta(days=2e6)}, "expires_at lies 2,000,000 days from now; at most 1,000,000 are allowed"),
         ({"expires_at": HOUR, "run_at": HOUR}, "expires_at must lie after run_at, or the job could never start"),
         ({"flags": ["gw:expires:1"]}, "flags that begin with gw:expires: are gw's own; give expires_at instead"),
     ],
 )
 def test_wrong_input_gets_one_sentence(site: QueueFixture, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidJobError, match=message):
+    with pytest.raises(InvalidJobError) as raised:
         add(site, **options)
+
+    assert str(raised.value) == message
 
 
 @pytest.mark.parametrize("flags", ['["gw:expires:1"]', '{"gw:expires:x": true, "gw:expires:": 1}', "17", "null"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,7 +21,7 @@ from gw_core.front_ends import CheckStatus, ClaimEmpty, Pauses, PauseTarget, Poo
 def _without_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for confirmations as long as it takes, and let workers that do not listen read the rules often."""
     for method in (Pauses.pause, Pauses.resume):
-        monkeypatch.setitem(method.__kwdefaults__, "timeout", timedelta(seconds=DEADLINE))
+        monkeypatch.setitem(inspect.unwrap(method).__kwdefaults__, "timeout", timedelta(seconds=DEADLINE))
     monkeypatch.setattr("gw_core.worker.pauses.POLL_SECONDS", 0.1)
 
 

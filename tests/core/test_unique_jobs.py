@@ -105,17 +105,19 @@ def test_a_large_bulk_is_added_once_in_the_order_of_its_jobs(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"unique_for": 4e8}, "unique_for must be more than 0 and at most ten years, not 400000000.0"),
-        ({"unique_for": timedelta(0)}, "unique_for must be more than 0"),
+        ({"unique_for": 4e8}, "unique_for must be more than 0 and at most ten years"),
+        ({"unique_for": timedelta(0)}, "unique_for must be more than 0 and at most ten years"),
         (
             {"unique_for": HOUR, "after": [1]},
-            "a job that is unique for a time takes neither after nor a job key mode but",
+            "a job that is unique for a time takes neither after nor a job key mode but 'replace'",
         ),
     ],
 )
 def test_wrong_input_gets_one_sentence(site: QueueFixture, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidJobError, match=message):
+    with pytest.raises(InvalidJobError) as raised:
         site.client.add("work", **options)
+
+    assert str(raised.value) == message
 
 
 def test_a_job_that_was_there_has_no_event(site: QueueFixture) -> None:

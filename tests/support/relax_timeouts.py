@@ -6,6 +6,7 @@ What the statements answer is another matter, and a test of it must not fail bec
 
 from __future__ import annotations
 
+import inspect
 from datetime import timedelta
 
 import pytest
@@ -28,4 +29,4 @@ def relax_read_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
         (job_queries.JobQueries.list_jobs, "timeout"),
         (Jobs.list, "timeout"),
     ):
-        monkeypatch.setitem(function.__kwdefaults__, name, LONG)
+        monkeypatch.setitem(inspect.unwrap(function).__kwdefaults__, name, LONG)

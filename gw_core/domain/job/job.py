@@ -250,13 +250,17 @@ class JobSpec:
 
     def with_payload(self, payload: Any) -> JobSpec:
         """Return the same job with another payload, without checking it again."""
-        made = object.__new__(JobSpec)
-        made.__dict__.update(self.__dict__, payload=payload)
-        return made
+        return self._with(payload=payload)
 
     def _waiting_for(self, ids: Sequence[int], on_failure: OnFailure) -> JobSpec:
         """Return the same job, which waits for others; raises `InvalidJobError` as `JobSpec` does."""
         return dataclasses.replace(self, after=ids, on_failure=on_failure)
+
+    def _with(self, **changes: Any) -> JobSpec:
+        """Return the same job with other values, without checking them."""
+        made = object.__new__(JobSpec)
+        made.__dict__.update(self.__dict__, **changes)
+        return made
 
 
 _set = object.__setattr__
@@ -486,11 +490,21 @@ def check_count(what: str, value: int | None, smallest: int) -> None:
         _checked_integer(what, value, smallest)
 
 
-def check_ids(ids: Sequence[int]) -> None:
-    """Reject anything but job ids."""
+def listed_ids(given: int | Iterable[int]) -> list[int]:
+    """Return one id or several as a list; raises `InvalidJobError` for anything but job ids."""
+    is_one = isinstance(given, str | bytes) or not isinstance(given, Iterable)
+    ids: list[Any] = [given] if is_one else list(given)  # type: ignore[arg-type]
     for job_id in ids:
         if isinstance(job_id, bool) or not isinstance(job_id, int) or not 0 < job_id < 2**63:
-            raise InvalidJobError(f"{job_id!r} is not the id of a job; ids are whole numbers from 1")
+            shown = repr(job_id) if isinstance(job_id, int | float | str) else type(job_id).__name__
+            raise InvalidJobError(f"{shown} is not the id of a job; ids are whole numbers from 1")
+    return ids
+
+
+def check_one_named(job_id: int | None, job_key: str | None) -> None:
+    """Raise `InvalidInputError` unless one job is named, by its id or by its key."""
+    if (job_id is None) == (job_key is None):
+        raise InvalidInputError("name one job: give either its id or its key")
 
 
 def timestamp(epoch: float) -> datetime:
@@ -537,8 +551,9 @@ def _checked_key_mode(given: JobKeyMode | str, job_key: str | None) -> JobKeyMod
 def _checked_after(after: Sequence[int | Job], mode: JobKeyMode) -> tuple[int, ...]:
     if isinstance(after, Job | int):
         raise InvalidJobError("after takes a list of jobs or of their ids; put the one job into a list")
-    ids = tuple(each.id if isinstance(each, Job) else each for each in after)
-    check_ids(ids)
+    if not isinstance(after, Iterable):
+        raise InvalidJobError(f"after takes a list of jobs or of their ids, not {type(after).__name__}")
+    ids = listed_ids(each.id if isinstance(each, Job) else each for each in after)
     if mode is not JobKeyMode.REPLACE:
         raise InvalidJobError(f"a job that waits for others takes the job key mode 'replace', not '{mode}'")
     return tuple(dict.fromkeys(ids))
@@ -553,7 +568,7 @@ def _checked_on_failure(given: OnFailure | str, after: object) -> OnFailure:
 def _checked_unique_for(given: Duration, after: object, mode: JobKeyMode) -> timedelta:
     period = as_duration("unique_for", given, InvalidJobError)
     if not timedelta(0) < period <= MAX_UNIQUE:
-        raise InvalidJobError(f"unique_for must be more than 0 and at most ten years, not {given!r}")
+        raise InvalidJobError("unique_for must be more than 0 and at most ten years")
     if after is not None or mode is not JobKeyMode.REPLACE:
         raise InvalidJobError("a job that is unique for a time takes neither after nor a job key mode but 'replace'")
     return period
@@ -571,8 +586,9 @@ def unique_key(spec: JobSpec, payload: str) -> str:
 
 
 def _checked_flags(flags: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(flags, str):
-        raise InvalidJobError(f"flags must be a list of names, not the text {flags!r}")
+    if isinstance(flags, str) or not isinstance(flags, Iterable):
+        kind = "the text " if isinstance(flags, str) else ""
+        raise InvalidJobError(f"flags must be a list of names, not {kind}{flags!r}")
     checked = tuple(_checked_text("flag", flag, MAX_JOB_KEY_LENGTH) for flag in flags)
     if any(flag.startswith(EXPIRY_FLAG) for flag in checked):
         raise InvalidJobError(f"flags that begin with {EXPIRY_FLAG} are gw's own; give expires_at instead")
@@ -590,7 +606,7 @@ def _checked_expires_at(
 ) -> datetime | timedelta:
     checked = _checked_time("expires_at", expires_at)
     if isinstance(checked, timedelta) and checked <= timedelta(0):
-        raise InvalidJobError(f"expires_at must lie after now, not {checked} from now")
+        raise InvalidJobError("expires_at must lie after now")
     # With `after`, a delay of run_at counts from a later time.
     if type(run_at) is type(checked) and after is None and checked <= run_at:  # type: ignore[operator]
         raise InvalidJobError("expires_at must lie after run_at, or the job could never start")

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.job.history import EndedAttempt, HistoryState, JobEnd
+from gw_core.domain.job.job import listed_ids
 from gw_core.domain.reports.query_results import HistoryStatus, row_count
 from gw_core.postgres.connection.connections import ConnectionSource
 from gw_core.postgres.connection.deadlines import ANSWER_GRACE, ending_within
@@ -82,8 +83,7 @@ def history_status(row: Sequence[Any]) -> HistoryStatus:
 
 
 def _of_ids(which: int | Sequence[int]) -> Selection:
-    ids = [which] if isinstance(which, int) else which
-    return parse(f"id:{','.join(map(str, ids))}", HISTORY_TERMS)
+    return parse(f"id:{','.join(map(str, listed_ids(which)))}", HISTORY_TERMS)
 
 
 def attempt_of(row: Sequence[Any]) -> EndedAttempt:

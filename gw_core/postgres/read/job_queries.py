@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import InvalidInputError, PermissionDeniedError, SchemaMissingError
 from gw_core.domain.job.group import WaitingGroup, waiting_of
-from gw_core.domain.job.job import Job, check_ids, timestamp
+from gw_core.domain.job.job import Job, check_one_named, listed_ids, timestamp
 from gw_core.domain.job.job_state import LATER, UNCLAIMED, JobState
 from gw_core.domain.reports.failures import LATELY, RecordedFailures
 from gw_core.domain.reports.job_status import JobFacts, reasons, retry_schedule
@@ -213,7 +213,7 @@ class JobQueries:
         if limit < 1:
             raise InvalidInputError(f"a page of {limit} jobs is empty; ask for at least 1")
         timeout = as_duration("timeout", timeout)
-        mark = PageCursor.parse(str(after)) if isinstance(after, int | str) else after
+        mark = after if after is None or isinstance(after, PageCursor) else PageCursor.parse(str(after))
         objects, database = self._database(wanted)
         if wanted.cannot_match(database):
             return JobPage()
@@ -348,10 +348,9 @@ class JobQueries:
 
         Without `with_payload` the payload is not even read, and is an empty text in the answer.
         """
-        if (job_id is None) == (job_key is None):
-            raise InvalidInputError("name one job: give either its id or its key")
+        check_one_named(job_id, job_key)
         if job_id is not None:
-            check_ids([job_id])
+            listed_ids(job_id)
         found = self._jobs([] if job_id is None else [job_id], job_key, with_payload=with_payload)
         if not found:
             return None

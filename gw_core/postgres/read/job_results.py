@@ -23,6 +23,7 @@ from gw_core.domain.errors import (
     StatementTimeoutError,
 )
 from gw_core.domain.job.history import JobEnd, JobPendingError
+from gw_core.domain.job.job import listed_ids
 from gw_core.domain.job.task_of_function import task_behind
 from gw_core.postgres.connection.database import Database, QueueConnection
 from gw_core.postgres.connection.deadlines import ending_within, time_left
@@ -60,6 +61,7 @@ def awaiting(
     Yields None to be sent how the job ended, and seconds to wait: first 0, then short ones, for jobs that end soon.
     A timeout of None is forever, and a number is seconds.
     """
+    listed_ids(job_id)
     seconds = inf if timeout is None else as_duration("timeout", timeout).total_seconds()
     deadline = time.monotonic() + seconds
     read = msgspec.json.decode if task is None else task_behind(task)._read_result

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gw_core.domain.errors import InvalidJobError
 from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.job import Job, JobKeyMode, JobSpec, encode_payload, unique_key
 from gw_core.postgres.connection.row_security import uses_of, values_of_uses
@@ -124,6 +125,24 @@ def bulk_calls(specs: Sequence[JobSpec]) -> Iterator[Call]:
 
     One statement takes at most `BULK` jobs that treat their keys alike, and no key twice.
     """
+    try:
+        yield from _bulk_calls(specs)
+    except InvalidJobError as error:
+        raise _naming_its_job(error, specs) from error.__cause__
+
+
+def _naming_its_job(error: InvalidJobError, specs: Sequence[JobSpec]) -> InvalidJobError:
+    """Return an error that names the first job whose payload cannot be written."""
+    for number, spec in enumerate(specs, start=1):
+        try:
+            encode_payload(spec.payload)
+        except InvalidJobError:
+            key = "" if spec.job_key is None else f" and the key {spec.job_key!r}"
+            return InvalidJobError(f"{error} (job {number} of {len(specs)}, with the task {spec.task!r}{key})")
+    return error
+
+
+def _bulk_calls(specs: Sequence[JobSpec]) -> Iterator[Call]:
     for (mode, waits, is_unique), alike in groupby(specs, key=_treatment):
         if waits or mode is JobKeyMode.UNSAFE_DEDUPE:  # which the schema's bulk function does not support
             yield from map(add_call, alike)

@@ -20,6 +20,7 @@ from gw_core.domain.job.job import (
     Job,
     JobSpec,
     OnFailure,
+    check_one_named,
     check_payload_text,
     encode_payload,
     job_specs,
@@ -237,8 +238,7 @@ class Enqueuer(QueueOperations, frozen=True):
 
 def getting(job_id: int | None, job_key: str | None, schema: str) -> Operation[Job | None]:
     """Return one job with its payload, by its id or its key; None: there is no such job."""
-    if job_id is None and job_key is None:
-        return None
+    check_one_named(job_id, job_key)
     rows = yield get_call(job_id, job_key)
     if not rows:
         return None
@@ -288,6 +288,8 @@ def removing(job_key: str, schema: str, by: str | None) -> Steps[RemovedJob | No
 
 def waiting_groups(job_id: int | None, job_key: str | None, limit: int) -> Operation[list[WaitingGroup]]:
     """Return the jobs that wait for others: one, and those that wait for it; the one of a key; or all."""
+    if limit < 1:
+        raise InvalidInputError(f"a list of {limit} jobs is empty; ask for at least 1")
     call = Call("list_waiting", {"job_id": job_id, "job_key": job_key, "limit": limit})
     rows = yield call
     return [waiting_of(row) for row in rows]
@@ -310,4 +312,4 @@ def _cancel_groups(ids: Sequence[int], schema: str, by: str | None) -> Steps[tup
 
 def _as_member(spec: JobSpec) -> JobSpec:
     """Return the job as a member of a group."""
-    return spec if GROUP_FLAG in spec.flags else replace(spec, flags=(*spec.flags, GROUP_FLAG))
+    return spec if GROUP_FLAG in spec.flags else spec._with(flags=(*spec.flags, GROUP_FLAG))

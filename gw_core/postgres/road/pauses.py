@@ -271,6 +271,8 @@ def _end_columns(until: datetime | timedelta | None) -> dict[str, Any]:
         if until <= timedelta(0):
             raise InvalidInputError("the pause ends before it begins; give a future time")
         return {"until": None, "seconds": check_from_now("the end of the pause", until).total_seconds()}
+    if until is not None and not isinstance(until, datetime):
+        raise InvalidInputError(f"until must be an aware datetime or a timedelta, not {type(until).__name__}")
     if until is not None and until.tzinfo is None:
         raise InvalidInputError("until has no time zone; give an aware datetime")
     return {"until": until, "seconds": None}
