@@ -133,7 +133,8 @@ class AsyncClient(QueueClient[OnLoop]):
                 if not pause and runtime.result_listener is not None:
                     stack.enter_context(runtime.result_listener.waiting(job_id, lambda: _call_in(loop, ended.set)))
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), pause)
+                    async with asyncio.timeout(pause):  # before Python 3.12, `wait_for` can swallow a cancellation
+                        await ended.wait()
                 return ended.clear()
 
             return await await_steps(awaiting(job_id, timeout, task), act)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gw_core.clients.threads import ThreadRuntime
 from gw_core.clients.verbs import DefaultConn, OnLoop, default_conn
-from gw_core.domain.errors import InvalidInputError
+from gw_core.domain.errors import DatabaseUnavailableError, DeadlockError, InvalidInputError
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.plugins import Interceptors
 from gw_core.domain.rules.session_limits import NO_LIMITS
@@ -18,9 +18,9 @@ from gw_core.postgres.connection.async_connection import AsyncConnectionSource, 
 from gw_core.postgres.connection.connections import ConnectionPool
 from gw_core.postgres.connection.database import Database
 from gw_core.postgres.connection.deadlines import in_time
-from gw_core.postgres.connection.error_mapping import translated
+from gw_core.postgres.connection.error_mapping import sentence, translated
 from gw_core.postgres.connection.loop_session import LoopSession
-from gw_core.postgres.connection.statement_steps import Operation, Unit, await_steps, with_limit
+from gw_core.postgres.connection.statement_steps import Operation, Unit, await_steps, deadlock_pauses, with_limit
 from gw_core.postgres.read.job_results import ResultListener
 from gw_core.postgres.road.add_calls import Call
 from gw_core.postgres.road.enqueue import AddOperations, inline_loop
@@ -134,19 +134,34 @@ class LoopRuntime(OnLoop):
             if callable(step):
                 session = None if conn is None else await LoopSession.of(conn, self.schema)
                 return await asyncio.to_thread(_run_beside, asyncio.get_running_loop(), step, session)
-            with translated(self.schema):
-                if conn is not None:
+            try:
+                if conn is None:
+                    return await in_time(self._run_on_own(step))
+                with translated(self.schema):
                     return await async_callers_connection(conn, self.schema).run(step)
-                return await in_time(self._run_on_own(step))
+            except OSError as error:  # asyncpg passes on those of sockets, and its timeouts without a word
+                text = sentence(error) if str(error) else "it has not answered within the timeout of its driver"
+                raise DatabaseUnavailableError(f"the database cannot be reached: {text}") from error
 
         return await await_steps(operation, act)
 
     async def _run_on_own(self, step: Call | Unit) -> Any:
         self._check_loop()
         is_atomic = isinstance(step, Unit) and step.is_atomic
-        async with self._source.connection() if is_atomic else self._source.autocommit() as lent:
-            limits = NO_LIMITS if self.database is None else self.database.limits
-            return await async_callers_connection(lent, self.schema).run(with_limit(step, limits))
+        limits = NO_LIMITS if self.database is None else self.database.limits
+        pauses = deadlock_pauses()
+        before = _cancellations()
+        while True:
+            try:
+                with translated(self.schema):
+                    async with self._source.connection() if is_atomic else self._source.autocommit() as lent:
+                        if _cancellations() > before:  # a pool swallows one that arrives together with a connection
+                            raise asyncio.CancelledError
+                        return await async_callers_connection(lent, self.schema).run(with_limit(step, limits))
+            except DeadlockError:
+                if (pause := next(pauses, None)) is None:
+                    raise
+                await asyncio.sleep(pause)
 
     def _check_loop(self) -> None:
         """Raise `InvalidInputError` on a second loop: connections that two loops use break, and may lose commits."""
@@ -163,6 +178,8 @@ class LoopRuntime(OnLoop):
 
     async def close(self) -> None:
         """Close what was opened for the client. A pool or engine that was passed in stays open."""
+        if self._loop is not None:
+            self._check_loop()
         await asyncio.to_thread(self._close_blocking)
         await self._source.close()
         self._loop = None
@@ -174,6 +191,12 @@ class LoopRuntime(OnLoop):
             self.on_threads.connections.close()
         if self.database is not None:
             self.database.close()
+
+
+def _cancellations() -> int:
+    """Return how often the current task was cancelled."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 def _run_beside(

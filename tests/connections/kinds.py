@@ -419,6 +419,17 @@ def async_psycopg(url: str, **options: Any) -> Iterator[CallersTransaction]:
 
 
 @contextmanager
+def async_pipeline(url: str) -> Iterator[CallersTransaction]:
+    with async_psycopg(url) as transaction:
+        assert isinstance(transaction, AsyncPsycopg)
+        block = transaction.conn.pipeline()
+        transaction.run(block.__aenter__())
+        yield transaction
+        transaction.rollback()
+        transaction.run(block.__aexit__(None, None, None))
+
+
+@contextmanager
 def in_asyncpg(url: str, kind: Callable[..., CallersTransaction] = Asyncpg) -> Iterator[CallersTransaction]:
     with on_loop(url) as (loop, client):
         conn = loop.run(asyncpg_connection(url))
@@ -482,6 +493,7 @@ KINDS = [
     Kind("Django, server-side binding", lambda url: in_django(url, server_side_binding=True), ("django",)),
     Kind("Django, connection pool", lambda url: in_django(url, pool={"min_size": 1, "max_size": 2}), ("django",)),
     Kind("psycopg, async", async_psycopg),
+    Kind("psycopg, async pipeline", async_pipeline),
     Kind("asyncpg", in_asyncpg, ("asyncpg",)),
     Kind("SQLAlchemy AsyncSession, psycopg", lambda url: async_session(url, "psycopg"), ("sqlalchemy",)),
     Kind("SQLAlchemy AsyncSession, asyncpg", lambda url: async_session(url, "asyncpg"), ("sqlalchemy", "asyncpg")),

@@ -212,6 +212,35 @@ def test_plugins_and_events_are_those_of_the_client(database_url: str) -> None:
     asyncio.run(work())
 
 
+def test_a_client_can_be_closed_when_the_loop_that_used_it_is_closed(database_url: str) -> None:
+    client = AsyncClient(database_url)
+    asyncio.run(client.add("mail"))
+    asyncio.run(client.close())
+    asyncio.run(client.add("mail"))
+    with asyncio.Runner() as loop:
+        with asyncio.Runner() as other:
+            other.run(client.close())
+        loop.run(client.add("mail"))
+        with asyncio.Runner() as other, pytest.raises(InvalidInputError, match="belongs to another event loop"):
+            other.run(client.close())
+        loop.run(client.close())
+
+
+def test_an_add_that_is_cancelled_as_it_gets_a_connection_adds_nothing(database_url: str) -> None:
+    async def work() -> None:
+        async with AsyncClient(database_url, max_pool_size=1) as client:
+            await client.add("before")
+            for turn in range(20):
+                adding = [asyncio.create_task(client.add("mail", {"turn": turn})) for _ in range(3)]
+                await adding[0]  # its connection goes to the next
+                for each in adding[1:]:
+                    each.cancel()
+                ended = await asyncio.gather(*adding[1:], return_exceptions=True)
+                assert [type(each) for each in ended] == [asyncio.CancelledError] * 2
+
+    asyncio.run(work())
+
+
 def test_errors_are_those_of_the_client(empty_database_url: str) -> None:
     async def add(url: str) -> None:
         async with AsyncClient(url) as client:

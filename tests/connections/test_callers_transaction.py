@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import product
 
 import psycopg
@@ -96,6 +97,16 @@ def test_a_job_is_returned_as_it_was_stored(callers: CallersTransaction, outside
     assert row == (job.id, job.payload_json)
     assert (job.payload, set(job.flags)) == ({"text": "100 % ü 🚂 :name $1"}, {"a", "b"})
     assert job.created_at.tzinfo is not None
+
+
+@pytest.mark.parametrize("time", [datetime.max, datetime.min], ids=["max", "min"])
+def test_the_ends_of_time_are_not_the_time_of_a_job_that_waits_for_others(
+    callers: CallersTransaction, outside: Outside, time: datetime
+) -> None:
+    callers.add(JobSpec(task="mail", run_at=time.replace(tzinfo=UTC)))
+    callers.commit()
+
+    assert outside.execute("select isfinite(run_at)::int from graphile_worker._private_jobs").fetchone() == (1,)
 
 
 def test_an_error_of_the_database_is_one_of_gw(callers: CallersTransaction) -> None:

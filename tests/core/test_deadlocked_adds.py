@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import psycopg
 import pytest
 
-from gw_core import Client, JobSpec
+from gw_core import AsyncClient, Client, JobSpec
 from gw_core.front_ends import DeadlockError
 
 KEYS = [f"key-{number}" for number in range(60)]
@@ -31,6 +32,19 @@ def test_bulks_that_add_the_same_keys_in_opposite_orders_all_succeed(database_ur
 
     with psycopg.connect(database_url) as connection:
         assert connection.execute("select count(*) from graphile_worker.jobs").fetchone() == (20 * len(KEYS),)
+
+
+def test_bulks_of_an_async_client_succeed_too(database_url: str) -> None:
+    impatient(database_url)
+
+    async def add_rounds() -> None:
+        async with AsyncClient(database_url) as queue:
+            for turn in range(20):
+                specs = [JobSpec(task="mail", payload=turn, job_key=f"{turn}/{key}") for key in KEYS]
+                await asyncio.gather(queue.add_many(specs), queue.add_many(specs[::-1]))
+            assert (await queue.jobs.count()).jobs == 20 * len(KEYS)
+
+    asyncio.run(add_rounds())
 
 
 def test_in_the_callers_own_transaction_a_deadlock_is_the_callers(database_url: str) -> None:

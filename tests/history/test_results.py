@@ -250,6 +250,21 @@ def test_many_waiting_threads_share_one_connection_that_listens(site: QueueFixtu
     wait_until(lambda: site.connections("gw:results") == [])
 
 
+def test_cancelled_callers_do_not_go_on_waiting(site: QueueFixture) -> None:
+    async def cancel_all() -> None:
+        async with AsyncClient(site.url) as client:
+            job_id = (await client.add("work", run_at=DAY)).id
+            for _ in range(5):
+                waiting = [asyncio.create_task(client.result(job_id)) for _ in range(50)]
+                await asyncio.wait(waiting, timeout=0.1)  # until some are given connections by others
+                for each in waiting:
+                    each.cancel()
+                _, going_on = await asyncio.wait(waiting, timeout=DEADLINE)
+                assert not going_on
+
+    asyncio.run(cancel_all())
+
+
 @pytest.mark.usefixtures("no_polling")
 def test_a_program_with_thousands_of_descriptors_is_notified(site: QueueFixture) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -130,7 +130,8 @@ class AsyncPsycopgConnection(AsyncCallersConnection):
         async with psycopg.AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
             cursor.format = psycopg.pq.Format.BINARY
             await cursor.execute(*call.named(self._schema))
-            return await cursor.fetchall() if cursor.description is not None else []
+            # In a pipeline the result has not arrived, and there is no description yet.
+            return await cursor.fetchall() if cursor.description or self._connection.pgconn.pipeline_status else []
 
     async def execute(self, statement: str, values: Any = None) -> Rows:
         async with psycopg.AsyncCursor(self._connection, row_factory=tuple_row) as cursor:

@@ -123,19 +123,24 @@ def with_limit(step: Call | Unit, limits: SessionLimits) -> Call | Unit:
 
 
 def _run_on_own(connections: ConnectionSource, schema: str, step: Call | Unit) -> Any:
-    """Run statements on a connection of our own, and repeat them after a deadlock.
-
-    Adds of the same new keys in opposite orders wait for each other, and the server aborts one of them.
-    """
-    for tries in range(1, MAX_TRIES + 1):
+    """Run statements on a connection of our own, and repeat them after a deadlock."""
+    pauses = deadlock_pauses()
+    while True:
         try:
             with connections.connection() as connection:
                 return _run_on(OwnConnection(connection, schema), with_limit(step, connections.database.limits))
         except DeadlockError:
-            if tries == MAX_TRIES:
+            if (pause := next(pauses, None)) is None:
                 raise
-            time.sleep(random.uniform(0.01, 0.05) * tries)
-    raise AssertionError  # the last try has returned or raised
+            time.sleep(pause)
+
+
+def deadlock_pauses() -> Iterator[float]:
+    """Yield the seconds to wait after each deadlock before statements on a connection of ours are repeated.
+
+    Adds of the same new keys in opposite orders wait for each other, and the server aborts one of them.
+    """
+    return (random.uniform(0.01, 0.05) * tries for tries in range(1, MAX_TRIES))
 
 
 def fetch_on(connection: Connection, schema: str) -> Callable[[Call], Rows]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any, Final
 
@@ -17,6 +17,12 @@ from gw_core.postgres.connection.statements import numbered_text, query
 
 BULK: Final = 5_000
 """Jobs in one statement of a bulk: more jobs gain nothing and only need more memory."""
+
+FINITE: Final = {
+    datetime.max.replace(tzinfo=UTC): datetime.max.replace(tzinfo=UTC) - timedelta(microseconds=1),
+    datetime.min.replace(tzinfo=UTC): datetime.min.replace(tzinfo=UTC) + timedelta(microseconds=1),
+}
+"""What asyncpg is given for times that it would write as `infinity`, the time of a job that waits for others."""
 
 EXPIRES: Final[dict[str, str]] = {"EXPIRES": "true"}
 
@@ -40,9 +46,10 @@ class Call(msgspec.Struct, frozen=True):
         return query(self.statement, schema, **self.names), self.values
 
     def numbered(self, schema: str) -> tuple[str, tuple[Any, ...]]:
-        """Return text and values for drivers that write values as `$1`."""
+        """Return text and values for asyncpg, which writes values as `$1`."""
         text, arranged = numbered_text(self.statement, schema, **self.names)
-        return text, arranged(self.values)
+        values = arranged(self.values)
+        return text, tuple(FINITE.get(each, each) if isinstance(each, datetime) else each for each in values)
 
 
 class RemovedJob(msgspec.Struct, frozen=True):
