@@ -148,7 +148,7 @@ class AuthenticationError(DatabaseError):
 
 
 class ConnectionSettingsError(DatabaseError, InvalidSettingError):
-    """The connection string names something that cannot be used here, such as a certificate file that is missing."""
+    """The connection string names what gw cannot use, such as a missing file or a pooler in statement mode."""
 
 
 class PermissionDeniedError(DatabaseError):

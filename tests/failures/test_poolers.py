@@ -14,7 +14,7 @@ from support.pgbouncer import PgBouncer, bouncer_program
 from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
-from gw_core import Client, SessionLimits
+from gw_core import Client, JobSpec, SessionLimits
 from gw_core.errors import ResultError
 from gw_core.events import JobCompleted
 from gw_core.front_ends import Database, FrontEnd, PoolerDetected, PoolerMode, PoolListening, PoolListenLost
@@ -77,6 +77,22 @@ def test_no_setting_of_ours_stays_behind_in_the_pooler(site: QueueFixture, bounc
     with psycopg.connect(bouncer.url, autocommit=True) as other:
         names = {row[0] for row in other.execute(changed, prepare=False)}
     assert names & {"enable_seqscan", "synchronous_commit", "lock_timeout", "statement_timeout", "jit"} == set()
+
+
+def test_nothing_follows_the_sync_of_a_pipeline(site: QueueFixture, bouncer: PgBouncer) -> None:
+    # PgBouncer gives the server's side back when a Sync is answered. A later Flush takes it again, and keeps it.
+    proxy = DatabaseProxy(bouncer.url)
+    kinds = proxy.record_kinds()
+    with Client(proxy.url) as client:
+        client.add_many(JobSpec(task="work", payload={"text": "x" * 5_000}) for _ in range(1_000))
+        client.queues.list()
+        client.doctor.findings()
+    site.run_once({"work": RunRecord()}, url=proxy.url)
+    proxy.close()
+
+    sessions = {name: "".join(kind for other, kind in kinds if other == name) for name, _ in kinds}
+    assert {"gw", "gw:claim", "gw:settle"} <= sessions.keys()
+    assert [name for name, sent in sessions.items() if "SH" in sent] == []
 
 
 def test_clients_leave_no_listen_in_the_pooler(site: QueueFixture, bouncer: PgBouncer) -> None:

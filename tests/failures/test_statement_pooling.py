@@ -12,6 +12,7 @@ from support.queue_fixture import QueueFixture, RunRecord, in_time
 from gw_core.errors import InvalidSettingError
 
 UNHEALTHY = 7
+USAGE = 2
 
 
 @pytest.fixture
@@ -41,3 +42,10 @@ def test_the_doctor_says_so_and_nothing_of_what_it_could_not_check(
     assert ended.code == UNHEALTHY
     assert (found["pooler"]["status"], "statement mode" in found["pooler"]["message"]) == ("error", True)
     assert "vacuum" not in found
+
+
+@pytest.mark.parametrize("line", ["workers", "retry 1", "pause task:work", "sweep"])
+def test_a_command_that_needs_a_transaction_says_so(statement_bouncer: PgBouncer, gw: CliProgram, line: str) -> None:
+    ended = gw(*line.split(), "--connection", statement_bouncer.url)
+
+    assert (ended.code, "set its pool_mode to transaction" in ended.err) == (USAGE, True), ended.err

@@ -45,6 +45,8 @@ class Requests:
         """The application name, once the startup message has arrived."""
         self.sent: list[SentText] | None = None
         """Where each text is added, if anywhere."""
+        self.kinds: list[tuple[str, str]] | None = None
+        """Where the kind of each message is added, if anywhere."""
 
     def executed(self, data: bytes) -> list[bytes]:
         """Return the statements that this data executes: their text, and the values bound to them."""
@@ -81,6 +83,8 @@ class Requests:
         message = bytes(self._buffer[:length])
         del self._buffer[:length]
         if self._has_begun:
+            if self.kinds is not None:
+                self.kinds.append((self.name, message[:1].decode()))
             return message[:1], message[head:]
         self._has_begun = int.from_bytes(message[4:8]) not in NOT_YET_BEGUN
         words = message[8:].split(b"\0")
@@ -161,6 +165,7 @@ class DatabaseProxy:
         self._delays: dict[str, float] = {}
         self._recorded: list[tuple[str, str]] | None = None
         self._sent: list[SentText] | None = None
+        self._kinds: list[tuple[str, str]] | None = None
         self.rejected = 0
         self.lost = 0
         """How many armed answers have been lost."""
@@ -177,6 +182,12 @@ class DatabaseProxy:
         with self._changed:
             self._sent = []
             return self._sent
+
+    def record_kinds(self) -> list[tuple[str, str]]:
+        """Return a list to which connections made from now on add what they send: their name, and a message's kind."""
+        with self._changed:
+            self._kinds = []
+            return self._kinds
 
     # -- failures -----------------------------------------------------------------------------------------------------
 
@@ -287,7 +298,7 @@ class DatabaseProxy:
                 return
         try:
             link = _Link(client, self._connect())
-            link.requests.sent = self._sent
+            link.requests.sent, link.requests.kinds = self._sent, self._kinds
         except OSError:
             client.close()
             return

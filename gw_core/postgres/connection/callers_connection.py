@@ -16,7 +16,7 @@ from psycopg.generators import send
 from psycopg.rows import tuple_row
 
 from gw_core.domain.errors import InvalidInputError
-from gw_core.postgres.connection.database import Connection
+from gw_core.postgres.connection.database import Connection, sent_together
 from gw_core.postgres.connection.error_mapping import translated
 from gw_core.postgres.connection.row_security import raise_if_hidden
 from gw_core.postgres.road.add_calls import Call
@@ -168,7 +168,7 @@ class OwnConnection(PsycopgConnection):
 
         The server works on a statement while `calls` makes the next. A failure skips the statements after it.
         """
-        with translated(self._schema), self._connection.pipeline():
+        with translated(self._schema), sent_together(self._connection):
             cursors = [self._sent(call) for call in calls]
         return [row for cursor in cursors for row in cursor.fetchall()]
 

@@ -28,10 +28,12 @@ from gw_core.domain.rules.settings import PoolerMode
 from gw_core.domain.safe_text import check_schema_name
 from gw_core.embedded.address import EMBEDDED_PREFIX
 from gw_core.postgres.connection.deadlines import not_counting, time_left
-from gw_core.postgres.connection.error_mapping import translated
+from gw_core.postgres.connection.error_mapping import STATEMENT_MODE, translated
 from gw_core.runtime import forks
 
 if TYPE_CHECKING:
+    from psycopg.abc import PQGen
+
     from gw_core.embedded import EmbeddedServer
 
 _A_TURN: Final = timedelta(seconds=5)
@@ -144,8 +146,8 @@ def _as_the_drivers(error: OSError) -> psycopg.OperationalError:
 def in_its_settings(connection: Connection) -> AbstractContextManager[None]:
     """Send the block's statements with the connection's settings; fetch their rows after the block.
 
-    On a session of our own that has been done long ago. Behind a pooler in transaction mode it takes a transaction,
-    sent as a whole: settings of the session would remain for the next client of the server's side.
+    On a session of our own that has been done long ago. Behind a pooler in transaction mode it takes one transaction:
+    settings of the session would remain for the next client of the server's side.
     """
     settings = getattr(connection, "local_settings", None)
     return _with_local_settings(connection, settings) if settings else _NO_TRANSACTION
@@ -156,8 +158,35 @@ _NO_TRANSACTION: Final = nullcontext()
 
 @contextmanager
 def _with_local_settings(connection: Connection, settings: Mapping[str, str]) -> Iterator[None]:
-    with connection.pipeline(), connection.transaction():
+    with in_one_trip(connection):
         _set(connection, settings, local=True)
+        yield
+
+
+class _Pipeline(psycopg.Pipeline):
+    """A pipeline that sends nothing after the Sync at its end.
+
+    The driver asks for the answer to it with a Flush. PgBouncer may receive that after it has passed the answer on. It
+    then keeps a connection to the server for us until our next statement. With a driver whose pipelines are made
+    otherwise, pipelines are the driver's own.
+    """
+
+    is_usable = all(hasattr(psycopg.Pipeline, each) for each in ("_enqueue_sync", "_communicate_gen", "_fetch_gen"))
+
+    def _exit_gen(self) -> PQGen[None]:
+        try:
+            self._enqueue_sync()
+            yield from self._communicate_gen()
+        finally:
+            yield from self._fetch_gen(flush=False)
+
+
+@contextmanager
+def sent_together(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Send the block's statements without waiting for answers, which have arrived after the block."""
+    with connection.pipeline() as pipeline:
+        if _Pipeline.is_usable:
+            pipeline.__class__ = _Pipeline
         yield
 
 
@@ -169,7 +198,7 @@ def in_one_trip(connection: Connection) -> Iterator[None]:
     the way: from then on they would fail for ever, as prepared statements that do not exist. So all are forgotten.
     """
     try:
-        with connection.pipeline():
+        with sent_together(connection):
             yield
     except psycopg.Error:
         if connection.prepare_threshold is not None and not connection.closed:
@@ -369,10 +398,7 @@ class Database:
             with closing(other):
                 mode = _mode(connection, other)
                 if mode is PoolerMode.TRANSACTION and not allows_transactions(other):
-                    raise InvalidSettingError(
-                        f"the pooler at {described(self.conninfo)} is in statement mode, "
-                        "and a queue needs transactions; set its pool_mode to transaction, or connect to the server"
-                    )
+                    raise InvalidSettingError(STATEMENT_MODE.format(f"the pooler at {described(self.conninfo)}"))
                 self.pooling = mode
         connection.pooling = self.pooling
         if self.pooling is PoolerMode.TRANSACTION:

@@ -51,6 +51,10 @@ _OWN_SETTINGS: Final = (
     r'(?:certificate|private key|revocation list|service) file "|definition of service "'
     r"|invalid (?:\S+ value|port number|integer value)"
 )
+STATEMENT_MODE: Final = (
+    "{} is in statement mode, and a queue needs transactions; "
+    "set its pool_mode to transaction, or connect to the server"
+)
 _OTHER_LIBRARIES: Final = ("sqlalchemy", "django", "psycopg2", "asyncpg")
 
 
@@ -80,6 +84,8 @@ def _translated(error: BaseException, schema: str) -> DatabaseError | InvalidJob
     state = getattr(error, "sqlstate", None)
     if state is None:
         return _without_state(error)
+    if isinstance(error, pg.ProtocolViolation) and "statement pooling mode" in str(error):
+        return ConnectionSettingsError(STATEMENT_MODE.format("the pooler"))
     if state[:2] in _UNAVAILABLE_CLASSES and not isinstance(error, pg.QueryCanceled):
         return DatabaseUnavailableError(f"the database is not available: {sentence(error)}")
     if isinstance(error, pg.DeadlockDetected | pg.SerializationFailure):
