@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from threading import Timer
 
 import psycopg
@@ -11,6 +11,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.database_proxy import DatabaseProxy
 from support.databases import Databases
+from support.postgres_server import Server
 from support.queue_fixture import QueueFixture, RunRecord, a_registry, in_time, ms
 from support.waiting import free_port, wait_until
 
@@ -20,7 +21,23 @@ from gw_core.events import JobCompleted, PoolConnectionLost, PoolConnectionResto
 from gw_core.front_ends import AuthenticationError, ReadOnlyError
 from gw_core.postgres.road import permissions
 
+DENIED = [
+    pytest.param("nologin", "not permitted to log in", id="no login"),
+    pytest.param("outsider", "no pg_hba.conf entry", id="no entry in pg_hba.conf"),
+]
+
 OURS = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'gw%'"
+
+
+@pytest.fixture(scope="module")
+def strict_server() -> Iterator[Server]:
+    with Server() as server:
+        server.run("create role nologin nologin; create role outsider login")
+        server.run("create role worker login superuser")
+        (server.folder / "data" / "pg_hba.conf").write_text("host all postgres,nologin,worker all trust\n")
+        server.run("select pg_reload_conf()")
+        wait_until(lambda: server.run("select count(*) from pg_hba_file_rules") == [(1,)], what="the entry")
+        yield server
 
 
 @pytest.mark.direct("it counts sessions of the server, which the pooler keeps")
@@ -86,6 +103,34 @@ def test_a_run_does_not_wait_for_what_waiting_cannot_bring(
 
     with pytest.raises(error):
         in_time(runner.run)
+
+
+@pytest.mark.parametrize(("role", "text"), DENIED)
+def test_a_run_does_not_wait_for_access_that_is_denied(strict_server: Server, role: str, text: str) -> None:
+    url = f"postgres://{role}@127.0.0.1:{strict_server.port}/postgres"
+    runner = Runner(url, tasks=a_registry({"work": RunRecord()}))
+
+    with pytest.raises(AuthenticationError, match=text):
+        in_time(runner.run)
+
+
+def test_a_worker_outlives_access_that_is_denied_for_a_time(strict_server: Server) -> None:
+    url = f"postgres://worker@127.0.0.1:{strict_server.port}/postgres"
+    ran = RunRecord()
+    runner = Runner(url, tasks=a_registry({"work": ran}), handle_signals=False)
+    log = strict_server.folder / "log"
+    denied = log.read_text().count('"worker" is not permitted')
+    with Client(strict_server.url) as client:
+        client.migrate()
+        runner.start()
+        strict_server.run("alter role worker nologin")
+        strict_server.run("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'worker'")
+        wait_until(lambda: log.read_text().count('"worker" is not permitted') > denied + 3, what="denied connections")
+        strict_server.run("alter role worker login")
+        client.add("work", {"n": 1})
+        wait_until(lambda: ran.entries == [1], what="the job to run")
+    runner.stop()
+    assert runner.wait().exit_code == 0
 
 
 def test_a_single_run_does_not_wait_for_a_database_that_is_away() -> None:

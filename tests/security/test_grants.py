@@ -10,7 +10,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from support.databases import install_schema
 from support.rust_schema import RETIREMENTS, WORKERS
 from support.scripts import without_psql_commands
@@ -177,6 +177,27 @@ def test_a_right_that_was_revoked_is_listed_and_granted_again(gw: GW, url: str, 
     assert "in 2 statements" in gw("migrate").err
     assert "Nothing to do" in gw("migrate", "--plan").err
     assert granted(url) == {(name, "viewer"): 0}
+
+
+def test_what_only_the_owner_may_is_not_advised_to_be_granted(gw: GW, url: str, role: Create) -> None:
+    name = role()
+    gw("grant", "operator", name)
+
+    denied = gw("limit", "mail", "--running", "1", "--field", "tenant", "-c", as_role(url, name))
+
+    assert denied.code == 4
+    assert "must be owner of table _private_jobs; run this as the queue's owner" in denied.err
+    assert "gw grant" not in denied.err
+
+
+def test_a_role_that_may_not_connect_gets_the_statement_that_lets_it(gw: GW, url: str, role: Create) -> None:
+    name, database = role(), str(conninfo_to_dict(url)["dbname"])
+    execute(url, "revoke connect on database {} from public", database)
+
+    denied = gw("list", "-c", make_conninfo(url, user=name))
+
+    assert denied.code == 4
+    assert f'grant connect on database "{database}" to that role' in denied.err
 
 
 def test_only_the_owner_grants_and_only_to_others(gw: GW, url: str, role: Create) -> None:

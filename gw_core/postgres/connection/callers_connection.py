@@ -75,7 +75,8 @@ def callers_connection(conn: object, schema: str) -> CallersConnection:
     if isinstance(conn, psycopg.Cursor | psycopg.Connection):
         return PsycopgConnection(conn if isinstance(conn, psycopg.Connection) else conn.connection, schema)
     if is_instance(conn, "sqlalchemy.orm", "Session", "scoped_session"):
-        return SqlAlchemyConnection(conn.connection(), schema)
+        with translated(schema):  # it may connect now
+            return SqlAlchemyConnection(conn.connection(), schema)
     if is_instance(conn, "sqlalchemy.engine", "Connection"):
         return SqlAlchemyConnection(conn, schema)
     if is_instance(conn, "sqlalchemy.pool", "PoolProxiedConnection"):

@@ -51,11 +51,22 @@ _OWN_SETTINGS: Final = (
     r'(?:certificate|private key|revocation list|service) file "|definition of service "'
     r"|invalid (?:\S+ value|port number|integer value)"
 )
+# A server that denies access. While connecting, the driver hands over libpq's text without the server's code.
+_DENIED: Final = r"authentication failed|does not exist|not permitted to log in|pg_hba\.conf"
+# Errors of libpq about a connection that was lost. It may hand them over as the answer to a statement, and the driver
+# then raises its general class.
+_LOST: Final = (
+    r"server closed the connection|(?:receive data from|send data to) server|connection to server was lost|SSL "
+    r"|no connection to the server|connection not open|lost synchronization with server|invalid socket"
+)
+_MAY_NOT_CONNECT: Final = r'FATAL: +permission denied for database (".*?")(?= DETAIL:|$)'
 STATEMENT_MODE: Final = (
     "{} is in statement mode, and a queue needs transactions; "
     "set its pool_mode to transaction, or connect to the server"
 )
 _OTHER_LIBRARIES: Final = ("sqlalchemy", "django", "psycopg2", "asyncpg")
+# Of these libraries; the last is that of SQLAlchemy's pool.
+_CONNECTION_ERRORS: Final = ("OperationalError", "InterfaceError", "ConnectionDoesNotExistError", "TimeoutError")
 
 
 def translate(error: BaseException, *, schema: str = "graphile_worker") -> DatabaseError | InvalidJobError:
@@ -71,9 +82,10 @@ def _translated(error: BaseException, schema: str) -> DatabaseError | InvalidJob
     if isinstance(error, pg.InvalidPassword | pg.InvalidAuthorizationSpecification | pg.InvalidCatalogName):
         return AuthenticationError(f"the server rejected the connection: {sentence(error)}")
     if isinstance(error, pg.InsufficientPrivilege):
-        return PermissionDeniedError(
-            f"the database role lacks a right: {sentence(error)}; the queue's owner can give it with gw grant"
-        )
+        remedy = "the queue's owner can give it with gw grant"
+        if "must be owner" in str(error):  # which no grant changes
+            remedy = "run this as the queue's owner"
+        return PermissionDeniedError(f"the database role lacks a right: {sentence(error)}; {remedy}")
     if isinstance(error, _SCHEMA_MISSING):
         return SchemaMissingError(
             f"schema {schema!r} is not installed or incomplete ({sentence(error)}); "
@@ -148,12 +160,14 @@ def _without_state(error: BaseException) -> DatabaseError | InvalidJobError:
         return InvalidJobError(f"PostgreSQL cannot store a value: {text}")
     if isinstance(error, psycopg.OperationalError) and re.search(_OWN_SETTINGS, text):
         return ConnectionSettingsError(f"the connection's settings cannot be used: {text}")
-    if isinstance(error, psycopg.OperationalError) and ("authentication failed" in text or "does not exist" in text):
-        # While connecting, the driver hands over libpq's text without the server's code.
+    if isinstance(error, psycopg.OperationalError) and (denied := re.search(_MAY_NOT_CONNECT, text)):
+        remedy = f"its owner can give it with: grant connect on database {denied[1]} to that role"
+        return PermissionDeniedError(f"the database role lacks the right to connect to database {denied[1]}; {remedy}")
+    if isinstance(error, psycopg.OperationalError) and re.search(_DENIED, text):
         return AuthenticationError(f"the server rejected the connection: {text}")
     if re.search(_BUSY, text):
         return DatabaseError(f"the connection is busy with another statement; use it for one at a time: {text}")
-    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or re.search(_LOST, text):
         return DatabaseUnavailableError(f"the database cannot be reached: {text}")
     return DatabaseError(f"the statement could not be run: {text}")
 
@@ -218,7 +232,9 @@ def _psycopg_error(error: BaseException) -> psycopg.Error | None:
     if state is not None:
         with suppress(KeyError):
             return pg.lookup(state)(_first_line(error))
-    is_connection = type(error).__name__ in ("OperationalError", "InterfaceError", "ConnectionDoesNotExistError")
+    if type(error).__name__ == "PendingRollbackError":  # of SQLAlchemy, which then sends nothing
+        return pg.InFailedSqlTransaction(_first_line(error))
+    is_connection = type(error).__name__ in _CONNECTION_ERRORS
     return psycopg.OperationalError(str(error)) if is_connection else None
 
 
