@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from gw_core.domain.rules.event_bus import NODE_EVENTS_HERE as NODE_EVENTS_HERE
     from gw_core.domain.rules.events import *
     from gw_core.domain.rules.pause import PauseKind as PauseKind, PauseTarget as PauseTarget
+    from gw_core.domain.rules.retry_rules import RetryRule as RetryRule
     from gw_core.domain.rules.roles import RoleKind as RoleKind
     from gw_core.domain.rules.settings import PoolerMode as PoolerMode
     from gw_core.domain.safe_text import (
@@ -103,7 +104,7 @@ if TYPE_CHECKING:
         TaskFunction as TaskFunction,
     )
     from gw_core.execution.executables import ExecutableError as ExecutableError
-    from gw_core.execution.executor import TaskResultError as TaskResultError
+    from gw_core.execution.executor import TaskResultError as TaskResultError, outcome_of as outcome_of
     from gw_core.execution.task import LoadedTask as LoadedTask
     from gw_core.maintenance.metrics import METRICS as METRICS, MetricInfo as MetricInfo
     from gw_core.postgres.connection.database import (
@@ -175,12 +176,13 @@ else:
         gw_core.domain.rules.event_bus: NODE_EVENTS_HERE
         gw_core.domain.rules.events: *
         gw_core.domain.rules.pause: PauseKind PauseTarget
+        gw_core.domain.rules.retry_rules: RetryRule
         gw_core.domain.rules.roles: RoleKind
         gw_core.domain.rules.settings: PoolerMode
         gw_core.domain.safe_text: UNSAFE_NAME UNSAFE_TEXT shell_command
         gw_core.execution.context: Payload TakesContext TakesContextByName TakesPayload TaskFunction
         gw_core.execution.executables: ExecutableError
-        gw_core.execution.executor: TaskResultError
+        gw_core.execution.executor: TaskResultError outcome_of
         gw_core.execution.task: LoadedTask
         gw_core.maintenance.metrics: METRICS MetricInfo
         gw_core.postgres.connection.database: DEFAULT_SCHEMA Database described find_conninfo

@@ -17,7 +17,7 @@ from django.db import Error as DjangosError, connections
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from gw_core import Client, Job, JobKeyMode, JobSpec
+from gw_core import Client, Job, JobKeyMode, JobSpec, Plugin
 from gw_core.contrib.django.backend_settings import Options
 from gw_core.contrib.django.compat import (
     BaseTaskBackend,
@@ -26,6 +26,7 @@ from gw_core.contrib.django.compat import (
     TaskResult,
     TaskResultStatus,
     normalize_json,
+    task_backends,
     task_enqueued,
 )
 from gw_core.contrib.django.connection import open_client, problem_of
@@ -78,7 +79,7 @@ class GraphileWorkerBackend(BaseTaskBackend):
     def client(self) -> Client:
         """Return a new client of the queue; see `gw_core.contrib.django.client`."""
         settings = self.settings
-        plugins = [load_plugin(name) for name in settings.plugins]
+        plugins = [OwnJobs(self.alias), *(load_plugin(name) for name in settings.plugins)]
         return open_client(settings.database, settings.schema, plugins=plugins, conn=self._connection)
 
     def _connection(self) -> Any:
@@ -130,7 +131,9 @@ class GraphileWorkerBackend(BaseTaskBackend):
         if task.module_path.startswith("__main__."):
             raise InvalidTask(f"{task.module_path} cannot be imported by a worker; define the task in a module.")
         payload = normalize_json({"args": list(args), "kwargs": dict(kwargs)})
-        return self._spec(task).with_payload(payload)
+        spec = self._spec(task).with_payload(payload)
+        object.__setattr__(spec, "_backend", self.alias)
+        return spec
 
     def _in_transaction(self, add: Callable[..., Any], what: Any) -> Any:
         """Add on Django's connection; what the database reports is raised as `django.db` raises it."""
@@ -227,6 +230,29 @@ class GraphileWorkerBackend(BaseTaskBackend):
             )
         except (InvalidJobError, InvalidInputError) as error:
             raise InvalidTask(f"{task.module_path}: {error}") from error
+
+
+class OwnJobs(Plugin):
+    """Rejects jobs that `job_spec` made for a backend with another queue."""
+
+    def __init__(self, alias: str) -> None:
+        self._alias = alias
+
+    def before_add(self, spec: JobSpec) -> JobSpec:
+        """Return the job; raises `InvalidInputError` for one of another queue."""
+        alias = spec._backend
+        if alias not in (None, self._alias) and _queue_of(alias) != _queue_of(self._alias):
+            raise InvalidInputError(
+                f"the job is for the queue of TASKS[{alias!r}], and the client is that of TASKS[{self._alias!r}]; "
+                f"add it with client({alias!r})"
+            )
+        return spec
+
+
+def _queue_of(alias: str | None) -> tuple[str, str]:
+    """Return the database and the schema of a backend."""
+    settings = task_backends[alias].settings
+    return settings.database, settings.schema
 
 
 def _exists(module: str) -> bool:

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from gw_core import JobKeyMode
 from gw_core.contrib.django.compat import Task
+from gw_core.front_ends import RetryRule
 
 DEFAULT_LANE: Final = "default"
 
@@ -42,6 +43,7 @@ class TaskOptions(JobOptions, total=False):
     timeout: timedelta | float
     isolation: Literal["process"]
     limit: int | Mapping[str, Any]
+    retry: Mapping[type[BaseException], RetryRule]
 
 
 OF_TASKS: Final = frozenset(TaskOptions.__annotations__) - frozenset(JobOptions.__annotations__)
@@ -53,8 +55,8 @@ def options(**given: Unpack[TaskOptions]) -> Callable[[T], T]:
 
     Of its jobs: `max_attempts`; `job_key` and `job_key_mode`, so that at most one waiting job has that key;
     `serial_queue`, whose jobs run one after the other; `flags`, which workers can skip. `using` changes these for some
-    jobs. Of the task: `timeout` and `isolation` are those of `gw_core.task`, and `limit` is how many of its jobs run at
-    a time, or a dictionary with the arguments of `Client.limits.set`; `manage.py migrate` sets it.
+    jobs. Of the task: `timeout`, `isolation` and `retry` are those of `gw_core.task`; `limit` is how many of its jobs
+    run at a time, or a dictionary with the arguments of `Client.limits.set`; `manage.py migrate` sets it.
     """
     if unknown := given.keys() - TaskOptions.__annotations__.keys():
         raise TypeError(f"a task has no option {min(unknown)!r}; give {', '.join(TaskOptions.__annotations__)}")
@@ -110,6 +112,8 @@ class GraphileWorkerTask(Task):
     """"process": each run is in a process of its own, which can be killed."""
     limit: int | Mapping[str, Any] | None = None
     """How many jobs of the task run at a time, or the arguments of `Client.limits.set`."""
+    retry: Mapping[type[BaseException], RetryRule] | None = None
+    """What follows a failure: exceptions, and for each `GiveUp`, a delay, or a function that returns it."""
 
     def using(
         self,

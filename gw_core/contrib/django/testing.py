@@ -66,7 +66,9 @@ def _task(task: Any) -> Any:
 
 
 def _connection(alias: str) -> Any:
-    return connections[task_backends[alias].settings.database]
+    connection = connections[task_backends[alias].settings.database]
+    connection.cursor().close()  # raises an error if the test case does not list the database
+    return connection
 
 
 def _schema(alias: str) -> str:

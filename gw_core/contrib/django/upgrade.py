@@ -23,18 +23,25 @@ AUTHOR: Final = "manage.py migrate"
 
 
 def after_migrate(using: str, **kwargs: Any) -> None:
-    """Receive `post_migrate`, which Django also sends after `flush`: that deletes all data, so the jobs go too."""
-    for alias, schema in queues():
-        if alias != using:
-            continue
-        if "plan" not in kwargs:
-            _empty(alias, schema)
-        elif is_migrated(alias):
-            _upgrade(alias, schema)
-    if "plan" in kwargs and is_migrated(using):
+    """Receive `post_migrate`, which Django also sends after a `flush` that a person has confirmed."""
+    if "plan" not in kwargs:
+        if kwargs["interactive"]:
+            delete_jobs(using)
+    elif is_migrated(using):
+        for alias, schema in queues():
+            if alias == using:
+                _upgrade(alias, schema)
         for backend in graphile_backends():
             if backend.settings.database == using:
                 _set_limits(backend)
+
+
+def delete_jobs(using: str) -> None:
+    """Delete the jobs of all queues in a database."""
+    for alias, schema in queues():
+        if alias == using:
+            with suppress(SchemaMissingError), open_client(alias, schema, conn=lambda: connections[using]) as client:
+                client.jobs.complete(Selection())
 
 
 def is_migrated(database: str) -> bool:
@@ -42,11 +49,6 @@ def is_migrated(database: str) -> bool:
     if MigrationLoader.migrations_module(LABEL)[0] is None:
         return True
     return any(app == LABEL for app, _ in MigrationRecorder(connections[database]).applied_migrations())
-
-
-def _empty(alias: str, schema: str) -> None:
-    with suppress(SchemaMissingError), open_client(alias, schema, conn=lambda: connections[alias]) as client:
-        client.jobs.complete(Selection())
 
 
 def _upgrade(alias: str, schema: str) -> None:

@@ -30,7 +30,7 @@ from django.db.backends.signals import connection_created
 from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 
-from gw_core import GiveUp, Interrupted, JobContext, Snooze, StopReason, TaskRegistry, task as with_options
+from gw_core import GiveUp, Interrupted, JobContext, StopReason, TaskRegistry, task as with_options
 from gw_core.contrib.django.backend_settings import APP, BACKEND_VARIABLE, CONNECTION_VARIABLE, LANES_VARIABLE, Options
 from gw_core.contrib.django.compat import (
     Task,
@@ -48,9 +48,13 @@ from gw_core.contrib.django.compat import (
 )
 from gw_core.contrib.django.task import DEFAULT_LANE, identifier_of, options_of, recorded, time_of_django
 from gw_core.errors import InvalidInputError, JobCancelledError, TaskTimeoutError
+from gw_core.front_ends import Failed, outcome_of
 from gw_core.operations import TaskLimit
 
 DJANGOS_RECEIVERS = frozenset(map(id, (log_task_started, log_task_finished)))
+
+RUN_OPTIONS = frozenset({"timeout", "isolation", "retry"})
+"""The options that the worker applies to each run."""
 
 TOO_LATE: Mapping[StopReason | None, type[Exception]] = {
     StopReason.TIMEOUT: TaskTimeoutError,
@@ -79,7 +83,7 @@ def _registry(backend: Any, lanes: list[str]) -> TaskRegistry:
     keep = backend.settings.keep_results
     results: Any = {} if keep is None else {"keep": keep, "result": True, "keep_payload": True}
     for path, task in _tasks(backend).items():
-        given: Any = {name: value for name, value in options_of(task).items() if name in ("timeout", "isolation")}
+        given: Any = {name: value for name, value in options_of(task).items() if name in RUN_OPTIONS}
         for lane in lanes:
             run: Any = TaskRun(replace(task, backend=backend.alias, queue_name=lane), type(backend))
             if path == task.module_path and lane == own_lane(task, backend) and is_scheduled_in(task, backend):
@@ -220,7 +224,7 @@ class TaskRun:
             if (late := TOO_LATE.get(context.stop_reason)) is not None:
                 raise late(f"the attempt had ended before its task returned: {context.stop_reason}")
         except BaseException as error:
-            if is_final(error, context):
+            if self._is_final(error, context):
                 self._fail(result or self._running(args, kwargs, context, started), error)
             raise
         if result is not None:
@@ -253,6 +257,16 @@ class TaskRun:
         result._return_value = None
         return result
 
+    def _is_final(self, error: BaseException, context: JobContext) -> bool:
+        """Return whether the task is not tried again after this error; the worker decides the same."""
+        if context.stop_reason is StopReason.CANCELLED and not context.should_stop.keeps_attempts:
+            return True
+        if context.stop_reason in TOO_LATE and isinstance(error, Interrupted):
+            return context.job.is_last_attempt
+        rules = tuple(options_of(self._task).get("retry", {}).items())
+        outcome = outcome_of(context.job, error, 0.0, rules)
+        return isinstance(outcome, Failed) and outcome.is_final
+
     def _succeed(self, result: Any, returned: Any) -> None:
         result._return_value = returned
         self._end(result, TaskResultStatus.SUCCESSFUL)
@@ -269,15 +283,6 @@ class TaskRun:
         result.status = status
         if status is TaskResultStatus.FAILED or is_received(task_finished):
             task_finished.send_robust(self._sender, task_result=result)
-
-
-def is_final(error: BaseException, context: JobContext) -> bool:
-    """Return whether a task that raised this is not tried again."""
-    if isinstance(error, Snooze) or (isinstance(error, Interrupted) and context.stop_reason not in TOO_LATE):
-        return False
-    if context.stop_reason is StopReason.CANCELLED:
-        return context.job.is_last_attempt or not context.should_stop.keeps_attempts
-    return isinstance(error, GiveUp) or context.job.is_last_attempt
 
 
 def is_received(*signals: Any) -> bool:

@@ -74,6 +74,7 @@ def start(project: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         started.append(process)
         return process
@@ -120,6 +121,21 @@ def test_a_worker_starts_again_when_the_code_of_a_task_changes(project: Path, st
     assert workers() == 0
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("to_all", [False, True], ids=["the command", "all processes"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_stops_a_reloading_worker_gracefully(start: Any, number: signal.Signals, to_all: bool) -> None:
+    process = start("gw", "dev")
+    wait_for_order("first version")
+
+    (os.killpg if to_all else os.kill)(process.pid, number)
+    output, _ = process.communicate(timeout=60)
+
+    assert "Stopped: received SIG" in output
+    assert "Traceback" not in output
+    assert workers() == 0
+
+
 def test_each_event_is_one_line_of_the_log_and_the_connection_is_not_in_the_environment_of_tasks(
     start: Any, project: Path
 ) -> None:
@@ -159,6 +175,7 @@ def test_the_log_of_tasks_that_a_project_configures_is_written(start: Any, proje
         ("@task\n@cron('0 4 * * *', tz='Nowhere/Land')\ndef nightly(): ...", "Nowhere/Land"),
         ("@cron('0 4 * * *')\n@cron('0 5 * * *')\n@task\ndef nightly(): ...", "must be unique"),
         ("@options(timeout=-1)\n@task\ndef nightly(): ...", "timeout"),
+        ("@options(retry={'OSError': 60})\n@task\ndef nightly(): ...", "'OSError'"),
         ("@options(limit={'most': 1})\n@task\ndef nightly(): ...", "most"),
         ("@options(max_attempts=0)\n@task\ndef nightly(): ...", "max attempts is 0"),
     ],

@@ -249,11 +249,36 @@ def test_migrate_sets_the_limits_that_tasks_declare_and_leaves_those_of_operator
     assert {each.task: each.running for each in client().limits.list()} == {limited: 2, f"slow/{limited}": 2}
 
 
-def test_flush_empties_the_queue() -> None:
+class AllTablesElsewhere:
+    """A router of a database that has only the queue."""
+
+    def allow_migrate(self, *_: Any, **__: Any) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("routers", [[], [AllTablesElsewhere()]], ids=["with tables", "without tables"])
+def test_flush_empties_the_queue(routers: list[Any]) -> None:
     tasks.noop.enqueue(1)
-    call_command("flush", interactive=False, verbosity=0)
+    with override_settings(DATABASE_ROUTERS=routers):
+        call_command("flush", interactive=False, verbosity=0)
 
     assert client().jobs.count().jobs == 0
+
+
+def test_a_test_case_with_serialized_rollback_empties_the_queue() -> None:
+    tasks.noop.enqueue(1)
+    call_command("flush", interactive=False, verbosity=0, inhibit_post_migrate=True)
+
+    assert client().jobs.count().jobs == 0
+
+
+@pytest.mark.parametrize(("answer", "left"), [("yes", 0), ("no", 1)])
+def test_a_flush_asks_before_it_empties_the_queue(monkeypatch: pytest.MonkeyPatch, answer: str, left: int) -> None:
+    monkeypatch.setattr("builtins.input", lambda _: answer)
+    tasks.noop.enqueue(1)
+    call_command("flush", verbosity=0, stdout=io.StringIO())
+
+    assert client().jobs.count().jobs == left
 
 
 def test_a_schema_that_the_migration_is_about_to_install_is_not_missing() -> None:

@@ -124,6 +124,36 @@ def test_a_group_runs_its_last_task_after_the_others(jobs: Any) -> None:
     assert Order.objects.count() == 3
 
 
+def elsewhere(**options: Any) -> dict[str, Any]:
+    """The backends of the project, and one with other options."""
+    return {**TASKS, "other": {**TASKS["default"], "OPTIONS": {**TASKS["default"]["OPTIONS"], **options}}}
+
+
+ADDING: dict[str, Any] = {
+    "add": lambda spec: client().add(spec),
+    "try_add": lambda spec: client().try_add(spec),
+    "add_many": lambda spec: client().add_many([job_spec(tasks.noop, 1), spec]),
+    "a member": lambda spec: client().groups.add([spec], then=job_spec(tasks.noop, 1)),
+    "the last of a group": lambda spec: client().groups.add([job_spec(tasks.noop, 1)], then=spec),
+}
+
+
+@pytest.mark.parametrize("add", ADDING.values(), ids=ADDING)
+def test_a_client_rejects_a_job_for_the_queue_of_another_backend(jobs: Any, add: Any) -> None:
+    message = r"is for the queue of TASKS\['other'\].*add it with client\('other'\)"
+    with override_settings(TASKS=elsewhere(SCHEMA="elsewhere")), pytest.raises(InvalidInputError, match=message):
+        add(job_spec(using(tasks.noop, backend="other"), 1))
+
+    assert jobs() == []
+
+
+def test_a_client_adds_a_job_of_another_backend_of_the_same_queue(jobs: Any) -> None:
+    with override_settings(TASKS=elsewhere(MAX_ATTEMPTS=7)):
+        client().add(job_spec(using(tasks.noop, backend="other"), 1))
+
+    assert [job["max_attempts"] for job in jobs()] == [7]
+
+
 def test_a_backend_of_another_package_has_no_client() -> None:
     with (
         override_settings(TASKS={"default": {"BACKEND": DUMMY}}),

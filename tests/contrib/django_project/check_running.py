@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from datetime import timedelta
 from typing import Any
 
 import extra_tasks
@@ -142,6 +143,20 @@ def test_a_task_that_gives_up_is_finished() -> None:
         run_jobs()
 
     assert [name for name, _, _ in signals] == ["enqueued", "started", "finished"]
+
+
+@pytest.mark.parametrize(("error", "finished"), [("denied", 1), ("lost", 0)])
+def test_the_retry_rules_of_a_task_decide_whether_it_is_finished(error: str, finished: int) -> None:
+    with recorded_signals() as signals:
+        added = tasks.fail_with.enqueue(error)
+        run_jobs()
+
+    assert [name for name, _, _ in signals] == ["enqueued", "started", *["finished"] * finished]
+    with Client(URL) as client:
+        job = client.jobs.get(int(added.id))
+    assert job is not None
+    assert job.is_last_attempt == bool(finished)
+    assert (job.run_at - job.updated_at > timedelta(minutes=50)) == (error == "lost")
 
 
 def test_a_snoozed_task_is_not_finished() -> None:

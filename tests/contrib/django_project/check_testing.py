@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
-from django.test import TestCase, TransactionTestCase
+from django.test import SimpleTestCase, TestCase, TransactionTestCase
 from django.utils import timezone
 from shop import tasks
 from shop.models import Order
@@ -79,3 +79,17 @@ class WithCommits(TransactionTestCase):
         assert_enqueued(tasks.create_order, "book")
         assert len(drain().completed) == 1
         assert Order.objects.count() == 1
+
+
+class WithoutTheDatabase(SimpleTestCase):
+    """Django forbids databases that a test case does not list."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        connection.ensure_connection()
+        super().setUpClass()
+
+    def test_the_queue_is_forbidden_too(self) -> None:
+        for use in (drain, lambda: assert_enqueued(tasks.noop), lambda: refute_enqueued(tasks.noop)):
+            with pytest.raises(AssertionError, match="Database queries to 'default' are not allowed"):
+                use()

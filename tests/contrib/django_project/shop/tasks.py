@@ -49,6 +49,12 @@ def fail_until(context: Any, attempt: int) -> None:
         raise RuntimeError(f"attempt {context.attempt}")
 
 
+@options(retry={PermissionError: GiveUp, ConnectionError: 3600})
+@task
+def fail_with(error: str) -> None:
+    raise {"denied": PermissionError, "lost": ConnectionError}[error](error)
+
+
 @task
 def give_up() -> None:
     raise GiveUp("hopeless")

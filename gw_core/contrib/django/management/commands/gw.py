@@ -8,8 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -48,6 +47,7 @@ class Command(BaseCommand):
         if arguments := reloading(options.arguments):
             if os.environ.get(autoreload.DJANGO_AUTORELOAD_ENV) != "true":
                 sys.exit(reload_until_stopped())
+            autoreload.autoreload_started.connect(_exit_once_on_signals)
             autoreload.run_with_reloader(run_until_reloaded, arguments, environment)
             return
         os.execve(sys.executable, _program(options.arguments), environment)  # noqa: S606 - no shell is wanted
@@ -106,15 +106,26 @@ def reload_until_stopped() -> int:
     environment = {**os.environ, autoreload.DJANGO_AUTORELOAD_ENV: "true"}
     while True:
         child = subprocess.Popen(autoreload.get_child_arguments(), env=environment)  # noqa: S603 - this command
-        signal.signal(signal.SIGTERM, lambda *_, child=child: child.terminate())
-        if (code := _exit_code(child)) != RELOADED:
+        _on_signals(child.terminate)
+        if (code := child.wait()) != RELOADED:
             return code
 
 
-def _exit_code(child: subprocess.Popen[bytes]) -> int:
-    while True:
-        with suppress(KeyboardInterrupt):  # which the child has received too
-            return child.wait()
+def _on_signals(function: Callable[[], Any]) -> None:
+    """Call the function for the signals that end a worker, except for those that were ignored at the start."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda *_: function())
+
+
+def _exit_once_on_signals(**_: Any) -> None:
+    """Exit at the first signal; a second one, from a terminal and from the parent, would interrupt the exit."""
+
+    def leave() -> None:
+        _on_signals(lambda: None)
+        sys.exit()
+
+    _on_signals(leave)
 
 
 def run_until_reloaded(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -130,8 +141,8 @@ def run_until_reloaded(arguments: Sequence[str], environment: Mapping[str, str])
 
 
 def _stop(worker: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        worker.send_signal(signal.SIGTERM)
+    worker.terminate()
+    _on_signals(worker.terminate)  # a later one ends the grace period
     worker.wait()
 
 
