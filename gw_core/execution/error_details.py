@@ -27,7 +27,7 @@ def error_details(error: BaseException) -> str:
     For example `; caused by KeyError: 'amount' (tasks/bill.py:12 in charge)`. Errors of ours have no place, and neither
     has `GiveUp` or `RetryAfter` without a cause. Empty when there is nothing to add.
     """
-    known = getattr(error, DETAILS, None)  # of an error in another process
+    known = getattr(error, DETAILS, None)
     if isinstance(known, str):
         return known
     cause, word = _innermost(error)
@@ -41,7 +41,7 @@ def error_details(error: BaseException) -> str:
 
 
 DETAILS: Final = "_gw_details"
-"""The attribute of an error that represents one in another process: what `error_details` returned there."""
+"""The attribute with the details of an error that are known: of one in another process, or with a failed retry rule."""
 
 
 def _innermost(error: BaseException) -> tuple[BaseException, str]:

@@ -29,7 +29,7 @@ from gw_core.domain.job.outcome import (
     error_message,
 )
 from gw_core.domain.rules.retry_rules import RetryRules, delay_after
-from gw_core.execution.error_details import error_details
+from gw_core.execution.error_details import DETAILS, error_details
 from gw_core.execution.payloads import PayloadError
 
 if TYPE_CHECKING:
@@ -97,7 +97,16 @@ def outcome_of(job: Job, error: BaseException, seconds: float, rules: RetryRules
         case GiveUp():
             return Failed(job, seconds, error, _message(error) + _given_up(job), permanent=True)
         case _:
-            return _failed(job, error, seconds, delay_after(error, rules, job.attempts))
+            return _failed(job, error, seconds, _decided(error, rules, job.attempts))
+
+
+def _decided(error: BaseException, rules: RetryRules, attempt: int) -> timedelta | type[GiveUp] | None:
+    """Return what the rules decide; the usual delay where the function of a rule fails, which the details say."""
+    try:
+        return delay_after(error, rules, attempt)
+    except Exception as problem:  # noqa: BLE001 - the error of the task matters more
+        setattr(error, DETAILS, f"{error_details(error)}; its retry rule failed: {error_message(problem)}")
+        return None
 
 
 def _failed(job: Job, error: BaseException, seconds: float, decided: timedelta | type[GiveUp] | None) -> Failed:

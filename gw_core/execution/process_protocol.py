@@ -17,7 +17,7 @@ from gw_core.domain.hidden_fields import hides
 from gw_core.domain.job.cancellation import StopReason
 from gw_core.domain.job.history import EncodedResult
 from gw_core.domain.job.job import Job, JobSpec, encode_payload
-from gw_core.domain.job.outcome import GiveUp, RetryAfter, Snooze, error_message, storable, traceback_of
+from gw_core.domain.job.outcome import GiveUp, RetryAfter, Snooze, error_message, error_type_of, storable, traceback_of
 from gw_core.domain.rules.retry_rules import DECIDED
 from gw_core.execution.error_details import DETAILS, error_details
 from gw_core.runtime import forks
@@ -79,6 +79,7 @@ class Failure(msgspec.Struct, frozen=True):
     """An exception, as far as it can leave its process."""
 
     kind: str
+    """Its class, as history has it."""
     message: str
     meaning: str | None = None
     """What it requests from the worker: the name of `GiveUp`, `RetryAfter`, `Snooze` or `SystemExit`."""
@@ -92,7 +93,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class IsolatedTaskError(Exception):
-    """Stands for what a task raised in a process of its own: its class has that class's name, and the same message.
+    """Stands for what a task raised in a process of its own: its class has that class's name and module.
 
     The traceback of the other process is the text of its cause.
     """
@@ -112,9 +113,8 @@ _REQUESTS: Final[Mapping[str, type[BaseException]]] = {
 
 def failure_of(error: BaseException, *, delay: timedelta | None = None, permanent: bool = False) -> Failure:
     """Return what the protocol transfers of an exception, with what the rules of its task decided."""
-    kind = type(error).__name__
-    message = str(error) if isinstance(error, Snooze) else error_message(error).removeprefix(f"{kind}: ")
-    message = storable(message)
+    text = str(error) if isinstance(error, Snooze) else error_message(error)
+    message = storable(text.removeprefix(type(error).__name__).removeprefix(": "))
     meaning = next((name for name, each in _REQUESTS.items() if isinstance(error, each)), None)
     arguments: tuple[Plain, ...] = (message,)
     if isinstance(error, RetryAfter | Snooze):
@@ -123,19 +123,22 @@ def failure_of(error: BaseException, *, delay: timedelta | None = None, permanen
         code = error.code
         arguments = (code if isinstance(code, int | None) else storable(code if isinstance(code, str) else repr(code)),)
     decided = False if permanent else None if delay is None else delay.total_seconds()
-    return Failure(kind, message, meaning, arguments, traceback_of(error), storable(error_details(error)), decided)
+    kind, details = error_type_of(error), storable(error_details(error))
+    return Failure(kind, message, meaning, arguments, traceback_of(error), details, decided)
 
 
 def error_of(failure: Failure) -> BaseException:
     """Return the exception that stands for a failure, ready to be raised."""
     error: BaseException
     if failure.meaning is None:
-        error = type(failure.kind, (IsolatedTaskError,), {})(failure.message)
+        module, _, name = failure.kind.rpartition(".")
+        error = type(name, (IsolatedTaskError,), {"__module__": module})(failure.message)
+        seconds = failure.retried
+        decided = GiveUp if seconds is False else None if seconds is None else timedelta(seconds=seconds)
+        setattr(error, DECIDED, decided)
     else:
         error = _REQUESTS[failure.meaning](*failure.arguments)
     setattr(error, DETAILS, failure.details)
-    if failure.meaning is None and failure.retried is not None:
-        setattr(error, DECIDED, GiveUp if failure.retried is False else timedelta(seconds=failure.retried))
     if failure.trace:
         error.__cause__ = RemoteError(failure.trace)
     return error
@@ -143,10 +146,11 @@ def error_of(failure: Failure) -> BaseException:
 
 def our_error_of(failure: Failure) -> Exception:
     """Return the exception for what a method of ours raised in the other process; of its class, where that is ours."""
-    kind = getattr(known_errors, failure.kind, None)
+    name = failure.kind.rpartition(".")[2]
+    kind = getattr(known_errors, name, None)
     if isinstance(kind, type) and issubclass(kind, GraphileWorkerError):
         return kind(failure.message)
-    return GraphileWorkerError(f"{failure.kind}: {failure.message}")
+    return GraphileWorkerError(f"{name}: {failure.message}")
 
 
 # -- a job to add ----------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from msgspec import structs
 
 from gw_core.domain.errors import GraphileWorkerError, JobSkipped, TaskLoadError
 from gw_core.domain.job.history import EncodedResult, HistoryOptions
-from gw_core.domain.job.job import Job, JobSpec
+from gw_core.domain.job.job import Job, JobSpec, job_specs
 from gw_core.domain.job.outcome import Completed, Failed, Returned, Snooze, storable
 from gw_core.domain.rules.plugins import Skip
 from gw_core.execution.context import JobContext
@@ -245,7 +245,7 @@ class _Server:
                 "an isolated task's jobs are added by the worker's process, which cannot use a connection of this one; "
                 "leave conn out, or call the schema's add_job() in your transaction"
             )
-        added: AddedMessage = self._ask(Add([spec_of(spec) for spec in specs], together))
+        added: AddedMessage = self._ask(Add([spec_of(spec) for spec in job_specs(specs)], together))
         return added
 
     def _ask(self, question: Add | ReadPassword) -> Any:

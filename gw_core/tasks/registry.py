@@ -75,7 +75,7 @@ def task(identifier: Function | str | None = None, **options: Unpack[TaskOptions
     A run that takes longer than `timeout` (a `timedelta` or seconds) has to stop; its attempt fails when it has
     ended. With `isolation="process"` it runs in a process of its own, which can be killed and leaves the worker's
     interpreter to others. `retry` maps exceptions to what follows the failure: `GiveUp` for no further attempt, the
-    delay of the next one, or a function of the attempt's number that returns it.
+    delay of the next one, or a function of the attempt's number that returns one of these.
 
     History keeps the task's jobs for the period `keep` after they end: zero keeps nothing, None is the worker's setting
     `history`. With `result=True` it keeps what the task returns, for `Client.result`, and with `keep_payload=True` the

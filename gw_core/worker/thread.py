@@ -196,7 +196,8 @@ class WorkerThread:
 
     def _failure(self, job: Job, error: BaseException) -> Failed:
         """Return the outcome when not even the task's own error could be read: a job must not hang on it."""
-        message = f"{type(error).__name__} while the task's own error was read"
+        unreadable = type(error.__context__ or error).__name__
+        message = f"{unreadable}, which could not be read: {type(error).__name__} was raised"
         return Failed(job, steady_time() - self.slot.busy_since, error, message)
 
 

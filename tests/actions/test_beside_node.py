@@ -125,5 +125,5 @@ def test_jobs_of_graphile_worker_are_shown_and_can_be_unlocked_and_run(
     assert gw("run", "--once").code == 0
     assert [
         (task, error) for task, error in nodes.rows("select task_identifier, last_error from graphile_worker.jobs")
-    ] == [("mail", "ValueError:  (tasks/mail.py:2 in mail)")]
+    ] == [("mail", "ValueError (tasks/mail.py:2 in mail)")]
     assert gw("sweep").code == 0

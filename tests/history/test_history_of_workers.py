@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -141,6 +142,28 @@ def test_every_attempt_is_recorded_with_its_error_and_worker(site: QueueFixture)
         (3, "completed", True, None),
     ]
     assert {row["worker_id"] for row in history(site)} == {worker_id}
+
+
+def fails(payload: object) -> None:
+    raise LookupError("no amount")
+
+
+def gives_up(payload: object) -> None:
+    raise GiveUp("declined")
+
+
+@pytest.mark.parametrize("isolation", [None, "process"])
+@pytest.mark.parametrize(("function", "error_type"), [(fails, "builtins.LookupError"), (gives_up, "gw_core.GiveUp")])
+def test_the_class_of_an_error_is_recorded_wherever_the_task_ran(
+    site: QueueFixture, function: Callable[[object], None], error_type: str, isolation: Any
+) -> None:
+    tasks = TaskRegistry()
+    tasks.task("work", keep=WEEK, isolation=isolation)(function)
+    site.add()
+    with site.running(tasks) as running:
+        running.recorded.wait_for(JobCompleted)
+
+    assert [row["error_type"] for row in history(site)] == [error_type]
 
 
 def test_a_job_that_failed_permanently_is_in_the_queue_and_has_no_final_row(site: QueueFixture) -> None:

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gw_core import GiveUp, JobContext, JobSpec, RetryAfter, Snooze, task
 
@@ -48,16 +48,34 @@ def raises(payload: Any) -> None:
     raise CardDeclinedError("card \x00 refused\ud800")
 
 
-RULES: dict[type[BaseException], Any] = {CardDeclinedError: GiveUp, OSError: lambda attempt: 90 * attempt}
+RULES: dict[type[BaseException], Any] = {
+    CardDeclinedError: GiveUp,
+    OSError: lambda attempt: 90 * attempt,
+    LookupError: lambda attempt: GiveUp,
+    Exception: lambda attempt: str(attempt),
+}
 
 
 @task(isolation="process", retry=RULES)
 def with_rules(payload: str) -> None:
-    raise CardDeclinedError("refused") if payload == "card" else ConnectionError("reset")
+    raise {
+        "card": CardDeclinedError("refused"),
+        "network": ConnectionError("reset"),
+        "table": KeyError("amount"),
+        "broken rule": ValueError("odd"),
+    }[payload]
 
 
 def raises_without_words(payload: Any) -> None:
     raise UnspeakableError
+
+
+def raises_silently(payload: Any) -> None:
+    raise CardDeclinedError
+
+
+def adds_what_is_no_job(payload: Any, context: JobContext) -> None:
+    context.add_many([cast("JobSpec", "later")])
 
 
 def gives_up(payload: Any) -> None:

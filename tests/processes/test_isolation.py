@@ -70,6 +70,7 @@ def in_thread(function: Callable[..., object], text: str) -> tuple[Outcome, LogR
         (theirs.returns, '{"n": 1e400}'),
         (theirs.raises, "{}"),
         (theirs.raises_without_words, "{}"),
+        (theirs.raises_silently, "{}"),
         (theirs.gives_up, "{}"),
         (theirs.retries, "{}"),
         (theirs.snoozes, "{}"),
@@ -95,7 +96,7 @@ def test_a_run_in_a_process_ends_as_one_in_a_thread(function: Callable[..., obje
     assert there_log.messages == here_log.messages
 
 
-@pytest.mark.parametrize("payload", ["card", "network"])
+@pytest.mark.parametrize("payload", ["card", "network", "table", "broken rule"])
 def test_retry_rules_decide_in_a_process_as_in_a_thread(payload: str) -> None:
     registry = TaskRegistry()
     registry.register("with_rules", theirs.with_rules)
@@ -107,7 +108,14 @@ def test_retry_rules_decide_in_a_process_as_in_a_thread(payload: str) -> None:
     assert isinstance(there, Failed)
     assert isinstance(here, Failed)
     assert (there.message, there.delay, there.permanent) == (here.message, here.delay, here.permanent)
-    assert there.permanent is (payload == "card")
+    assert there.permanent is (payload in ("card", "table"))
+
+
+def test_what_is_no_job_is_named_by_its_class() -> None:
+    outcome, _ = run(isolated(theirs.adds_what_is_no_job))
+
+    assert isinstance(outcome, Failed)
+    assert outcome.message.startswith("InvalidJobError: several jobs are added as a list of JobSpec, and str was given")
 
 
 def test_retry_rules_that_a_process_cannot_find_are_rejected() -> None:

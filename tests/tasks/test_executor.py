@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
@@ -16,10 +17,10 @@ from typing import Any
 import pytest
 from support.task_builders import LoadedTask, LogRecorder, a_job, attempt, run
 
-from gw_core import GiveUp, RetryAfter, Snooze
+from gw_core import GiveUp, RetryAfter, Snooze, TaskRegistry
 from gw_core.errors import BatchError
 from gw_core.execution.executor import MAX_MESSAGE_LENGTH, outcome_of
-from gw_core.front_ends import Completed, Failed, Returned, TaskResultError
+from gw_core.front_ends import Completed, Failed, Returned, TaskLoadError, TaskResultError
 
 
 def raising(error: BaseException) -> Callable[[Any], object]:
@@ -140,6 +141,35 @@ def test_retry_after_brings_its_own_delay() -> None:
     assert outcome.delay == timedelta(seconds=90)
     assert not outcome.permanent
     assert outcome.message == "rate limited"
+
+
+def broken_rule(attempt: int) -> float:
+    raise KeyError("no such plan")
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        (broken_rule, "KeyError: 'no such plan'"),
+        (lambda attempt: None, "InvalidInputError: the delay must be a timedelta or a number of seconds, got None"),
+    ],
+)
+def test_a_retry_rule_that_fails_hides_no_error(rule: Any, problem: str) -> None:
+    registry, error = TaskRegistry(), ValueError("no such address")
+    registry.task("send", retry={ValueError: rule})(raising(error))
+    outcome = attempt(registry.get("send"), a_job())
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.error, outcome.delay, outcome.permanent) == (error, None, False)
+    assert re.fullmatch(
+        rf"ValueError: no such address \(.*\); its retry rule failed: {re.escape(problem)}", outcome.message
+    )
+
+
+@pytest.mark.parametrize("rule", [Snooze, RetryAfter, GiveUp("for good"), "soon", None, timedelta])
+def test_what_is_no_retry_rule_is_an_error_where_the_task_is_made(rule: Any) -> None:
+    with pytest.raises(TaskLoadError, match="retry for ValueError must be a timedelta or a number of seconds"):
+        TaskRegistry().task("send", retry={ValueError: rule})(raising(ValueError()))
 
 
 def test_snooze_gives_the_job_back() -> None:

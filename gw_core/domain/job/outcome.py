@@ -121,18 +121,19 @@ Outcome = Completed | Failed | Returned
 
 
 def error_message(error: BaseException) -> str:
-    """Return the `last_error` of an exception: its text, or its type if that is empty."""
+    """Return the `last_error` of an exception: its type and its text, if it has one."""
     if isinstance(error, GiveUp | RetryAfter):
         return _text_of(error)
     if isinstance(error, SystemExit):
         return f"the task called sys.exit({error.code!r})"
-    return f"{type(error).__name__}: {_text_of(error)}"
+    return f"{type(error).__name__}: {_text_of(error)}".removesuffix(": ")
 
 
 def error_type_of(error: BaseException) -> str:
-    """Return the module and the name of an exception's class."""
+    """Return the module and name of an exception's class; of gw's own only the package, as its modules may move."""
     kind = type(error)
-    return storable(f"{kind.__module__}.{kind.__qualname__}")
+    package = kind.__module__.partition(".")[0]
+    return storable(f"{package if package == 'gw_core' else kind.__module__}.{kind.__qualname__}")
 
 
 def traceback_of(error: BaseException) -> str:

@@ -10,8 +10,8 @@ from gw_core.domain.durations import Duration, as_duration
 from gw_core.domain.errors import TaskLoadError
 from gw_core.domain.job.outcome import GiveUp
 
-RetryRule = Duration | type[GiveUp] | Callable[[int], Duration]
-"""`GiveUp`, the delay of the next attempt, or a function of the attempt's number that returns it."""
+RetryRule = Duration | type[GiveUp] | Callable[[int], Duration | type[GiveUp]]
+"""`GiveUp`, the delay of the next attempt, or a function of the attempt's number that returns one of them."""
 
 RetryRules = tuple[tuple[type[BaseException], RetryRule], ...]
 
@@ -27,20 +27,21 @@ def checked_rules(rules: Any) -> RetryRules:
     for error, rule in rules.items():
         if not (isinstance(error, type) and issubclass(error, BaseException)):
             raise TaskLoadError(f"retry names classes of exceptions, not {error!r}")
-        if rule is not GiveUp and not callable(rule):
+        if rule is not GiveUp and (isinstance(rule, type) or not callable(rule)):
             as_duration(f"retry for {error.__name__}", rule, TaskLoadError)
     return tuple(rules.items())
 
 
 def delay_after(error: BaseException, rules: RetryRules, attempt: int) -> timedelta | type[GiveUp] | None:
-    """Return the delay of the next attempt, `GiveUp` for none, or None for the usual delay; the first rule counts."""
-    decided: timedelta | type[GiveUp] | None = getattr(error, DECIDED, None)
-    if decided is not None:
+    """Return the delay of the next attempt, `GiveUp` for none, or None for the usual delay; the first rule counts.
+
+    Raises what the function of a rule raises, and `InvalidInputError` for what it may not return.
+    """
+    if hasattr(error, DECIDED):
+        decided: timedelta | type[GiveUp] | None = getattr(error, DECIDED)
         return decided
     for kind, rule in rules:
         if isinstance(error, kind):
-            if rule is GiveUp:
-                return GiveUp
-            delay = as_duration("the delay", rule(attempt) if callable(rule) else rule)  # type: ignore[arg-type]
-            return max(timedelta(0), delay)
+            answer: Any = rule(attempt) if callable(rule) and rule is not GiveUp else rule
+            return GiveUp if answer is GiveUp else max(timedelta(0), as_duration("the delay", answer))
     return None
