@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final
 from gw_cli.log_stream import LogStream
 from gw_cli.output import to_json, wants_colour
 from gw_cli.sanitize import indented, visible
-from gw_core.front_ends import LOGGER_NAME, add_current_job, record_fields
+from gw_core.front_ends import LOGGER_NAME, add_current_job, path_from_here, record_fields
 
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 COLOURS: Final = {"debug": "\x1b[2m", "info": "\x1b[32m", "warning": "\x1b[33m", "error": "\x1b[31m"}
@@ -272,19 +272,16 @@ def _error_text(error: BaseException) -> str:
 
 
 def frames_of(error: BaseException) -> list[str]:
-    """Return where an error was raised, innermost first, without the frames of gw's own packages."""
-    places = [
-        f"{_short(frame.f_code.co_filename)}:{line} in {frame.f_code.co_name}"
-        for frame, line in walk_tb(error.__traceback__)
-        if not _is_ours(frame.f_globals.get("__name__", ""))
-    ]
+    """Return where an error was raised, innermost first, without the frames of gw's own packages.
+
+    An error that only passed frames of gw, and is not one of gw's own classes, is a defect of gw: then these are shown.
+    """
+    frames = [(frame.f_globals.get("__name__", ""), frame.f_code, line) for frame, line in walk_tb(error.__traceback__)]
+    others = [each for each in frames if not _is_ours(each[0])]
+    shown = others if others or _is_ours(type(error).__module__) else frames
+    places = [f"{visible(path_from_here(code.co_filename))}:{line} in {code.co_name}" for _, code, line in shown]
     return places[: -MAX_FRAMES - 1 : -1]
 
 
 def _is_ours(module: object) -> bool:
     return str(module).partition(".")[0] in ("gw_core", "gw_cli")
-
-
-def _short(path: str) -> str:
-    relative = os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path
-    return visible(relative)

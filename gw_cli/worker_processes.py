@@ -7,13 +7,13 @@ import sys
 import time
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gw_cli import log_output, output, stderr
 from gw_cli.connect import open_client
 from gw_cli.exit_codes import ExitCode
 from gw_cli.settings import Configuration, table
+from gw_core.runtime.files import current_folder
 
 if TYPE_CHECKING:
     import logging
@@ -117,7 +117,7 @@ def worker_command(number: int, *, announces: bool, times: bool = False) -> Sequ
 
 def interpreter_options() -> Sequence[str]:
     """Keep the current folder off the import path if it is off ours: a queue.py there must not hide a module."""
-    return [] if sys.path[:1] in ([""], [str(Path.cwd())]) else ["-P"]
+    return [] if sys.path[:1] in ([""], [str(current_folder())]) else ["-P"]
 
 
 def as_worker(number: int | None) -> ControlChannel | None:

@@ -103,6 +103,7 @@ if TYPE_CHECKING:
         TakesPayload as TakesPayload,
         TaskFunction as TaskFunction,
     )
+    from gw_core.execution.error_details import path_from_here as path_from_here
     from gw_core.execution.executables import ExecutableError as ExecutableError
     from gw_core.execution.executor import TaskResultError as TaskResultError, outcome_of as outcome_of
     from gw_core.execution.task import LoadedTask as LoadedTask
@@ -181,6 +182,7 @@ else:
         gw_core.domain.rules.settings: PoolerMode
         gw_core.domain.safe_text: UNSAFE_NAME UNSAFE_TEXT shell_command
         gw_core.execution.context: Payload TakesContext TakesContextByName TakesPayload TaskFunction
+        gw_core.execution.error_details: path_from_here
         gw_core.execution.executables: ExecutableError
         gw_core.execution.executor: TaskResultError outcome_of
         gw_core.execution.task: LoadedTask

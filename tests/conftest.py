@@ -283,3 +283,12 @@ def own_site(database_url: str, reused_database: ReusedDatabase, pooler: PgBounc
 
     with QueueFixture(database_url, direct=reused_database.url()) as site:
         yield site
+
+
+@pytest.fixture
+def deleted_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the current folder be one that was deleted, as by a deployment."""
+    folder = tmp_path / "release"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()

@@ -32,16 +32,20 @@ def _report_nothing(_message: str) -> None:
 
 
 def find_config_file(
-    given: str | None, folder: Path, *, report: Callable[[str], None] = _report_nothing
+    given: str | None,
+    folder: Path,
+    *,
+    origin: str = "--config",
+    report: Callable[[str], None] = _report_nothing,
 ) -> ConfigFile | None:
     """Return the given file, or the nearest `gw.toml` or `pyproject.toml` with `[tool.gw]` from `folder` upwards.
 
     The search ends at the home folder and at the root of a repository. A file that other users can write is used only
     if it is given; `report` receives a notice in either case. Raises `InvalidSettingError` if the given file does not
-    exist or a file is not TOML.
+    exist, with where it was given, `origin`, or if a file is not TOML.
     """
     if given is not None:
-        return _given(Path(given).expanduser().absolute(), report)
+        return _given(Path(given).expanduser().absolute(), origin, report)
     home = Path(os.path.realpath(os.path.expanduser("~")))
     for each in (folder, *folder.parents):
         for path in (each / name for name in NAMES):
@@ -56,9 +60,9 @@ UNTRUSTED: Final[dict[str, Any]] = {}
 """Stands for the values of a file that is not used. The search ends there, so no file above it applies."""
 
 
-def _given(path: Path, report: Callable[[str], None]) -> ConfigFile:
+def _given(path: Path, origin: str, report: Callable[[str], None]) -> ConfigFile:
     if not path.is_file():
-        raise InvalidSettingError(f"the configuration file {str(path)!r} does not exist; check --config")
+        raise InvalidSettingError(f"the configuration file {str(path)!r} does not exist; check {origin}")
     if reason := why_untrusted(path):
         report(f"Using the configuration file {path} as requested, although {reason}.")
     return ConfigFile(path, _own_part(path) or {})

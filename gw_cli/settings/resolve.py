@@ -27,6 +27,7 @@ from gw_cli.settings.table import (
 )
 from gw_core import WorkerSettings
 from gw_core.errors import InvalidSettingError
+from gw_core.runtime.files import current_folder
 
 T = TypeVar("T")
 
@@ -95,8 +96,8 @@ def load(path: str | os.PathLike[str] | None = None, *, environment: Mapping[str
     Without a path it uses the file that `gw` would find. Raises `InvalidSettingError` as the command line reports it.
     """
     variables = os.environ if environment is None else environment
-    folder = Path.cwd()
-    file = find_config_file(None if path is None else os.fspath(path), folder)
+    folder = _here()
+    file = find_config_file(None if path is None else os.fspath(path), folder, origin="its path")
     return resolve(Sources(environment=variables, file=file, folder=folder))
 
 
@@ -104,9 +105,16 @@ def resolve_for_process(
     config: str | None = None, flags: Mapping[str, object] | None = None, *, report: Callable[[str], None]
 ) -> Configuration:
     """Return the settings of this process; `report` receives notices about the configuration file."""
-    folder = Path.cwd()
-    file = find_config_file(config or os.environ.get("GW_CONFIG") or None, folder, report=report)
+    folder = _here()
+    given, origin = (config, "--config") if config else (os.environ.get("GW_CONFIG") or None, "GW_CONFIG")
+    file = find_config_file(given, folder, origin=origin, report=report)
     return resolve(Sources(flags=flags or {}, environment=os.environ, file=file, folder=folder))
+
+
+def _here() -> Path:
+    if (folder := current_folder()) is None:
+        raise InvalidSettingError("the current folder was deleted; change to another one")
+    return folder
 
 
 # -- which value counts ----------------------------------------------------------------------------------------------

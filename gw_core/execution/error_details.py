@@ -10,6 +10,7 @@ from typing import Final
 
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.job.outcome import GiveUp, RetryAfter, error_message
+from gw_core.runtime.files import current_folder
 
 MAX_CAUSE_LENGTH: Final = 300
 """Characters of a cause's message, or of all members of a group together."""
@@ -83,11 +84,15 @@ def _is_ours(frame: FrameType) -> bool:
 
 def _shown_path(path: str) -> str:
     """Return the path from the current folder on, or its last three parts."""
-    here = os.getcwd() + os.sep
-    if path.startswith(here):
-        return path.removeprefix(here)
+    shown = path_from_here(path)
     parts = path.split(os.sep)
-    return path if len(parts) <= 4 else os.sep.join(["…", *parts[-3:]])
+    return shown if shown != path or len(parts) <= 4 else os.sep.join(["…", *parts[-3:]])
+
+
+def path_from_here(path: str) -> str:
+    """Return the path from the current folder on if it leads there; a deployment may have deleted that folder."""
+    here = current_folder()
+    return path if here is None else path.removeprefix(f"{here}{os.sep}")
 
 
 def _cut(text: str, longest: int = MAX_CAUSE_LENGTH) -> str:

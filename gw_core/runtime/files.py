@@ -17,6 +17,14 @@ SHARED: Final = 0o666
 _SAFELY: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+def current_folder() -> Path | None:
+    """Return the current folder; None if it was deleted, as a deployment does while a worker runs."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
+
+
 def new_file(path: str | os.PathLike[str], *, mode: int = PRIVATE) -> IO[bytes]:
     """Create a file and return it for writing; raises `FileExistsError` if something, even a link, has its name."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, mode), "wb")

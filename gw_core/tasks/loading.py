@@ -27,6 +27,7 @@ from gw_core.domain.job.task_of_function import tasks_of
 from gw_core.execution.executables import compose_executable
 from gw_core.execution.functions import plain_function
 from gw_core.execution.task import LoadedTask, Task, names_of_file
+from gw_core.runtime.files import current_folder
 from gw_core.tasks.registry import TaskRegistry, checked_identifier, composed_task, named_task
 
 if TYPE_CHECKING:
@@ -202,10 +203,10 @@ def _registered(files: Collection[TaskFile]) -> tuple[TaskRegistry, list[TaskFil
 
 def _make_importable(root: Path) -> None:
     """Let task files import helper modules that stand beside them, and the project's own packages."""
-    for folder in (str(root if root.is_dir() else root.parent), str(Path.cwd())):
-        if folder not in sys.path:
+    for folder in (root if root.is_dir() else root.parent, current_folder()):
+        if folder is not None and str(folder) not in sys.path:
             # At the end: a task file called email.py or queue.py must not hide the module that others mean.
-            sys.path.append(folder)
+            sys.path.append(str(folder))
 
 
 # -- which files are tasks -----------------------------------------------------------------------------------------
@@ -294,8 +295,8 @@ def _why_not_executable(path: Path) -> str | None:
 
 def _from_here(path: Path) -> str:
     """Return the path for a command that is typed in the current folder."""
-    here = Path.cwd()
-    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+    here = current_folder()
+    return shlex.quote(str(path.relative_to(here) if here is not None and path.is_relative_to(here) else path))
 
 
 def _has_interpreter(path: Path) -> bool:

@@ -6,7 +6,6 @@ import importlib
 import sys
 import traceback
 from operator import attrgetter
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Generic, TypeVar
 
@@ -15,6 +14,7 @@ import msgspec
 from gw_core.domain.errors import GraphileWorkerError, PluginLoadError, TaskLoadError
 from gw_core.domain.job.outcome import error_message
 from gw_core.domain.rules.plugins import Plugin
+from gw_core.runtime.files import current_folder
 from gw_core.tasks.loading import SHOWN_FRAMES, shown_frame
 from gw_core.tasks.registry import TaskRegistry
 
@@ -52,9 +52,9 @@ class _Reference(msgspec.Struct, Generic[T], frozen=True):
     def load(self, spec: str, *, from_here: bool = True) -> T:
         """Import the module and return its attribute, or what the attribute returns."""
         module_name, attribute = self._parse(spec)
-        folder = str(Path.cwd())
-        if from_here and sys.path[:1] not in ([""], [folder]):
-            sys.path.insert(0, folder)
+        folder = current_folder()
+        if from_here and folder is not None and sys.path[:1] not in ([""], [str(folder)]):
+            sys.path.insert(0, str(folder))
         return self._made(spec, self._attribute(spec, self._module(spec, module_name), attribute))
 
     def _parse(self, spec: str) -> tuple[str, str]:
@@ -108,7 +108,8 @@ _PLUGIN: Final = _Reference(Plugin, "a plugin", "plugin", PluginLoadError)
 
 def _why_no_module(name: str, error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
-        return f"there is no module {error.name} in {Path.cwd()} or among the installed packages"
+        here = current_folder() or "the current folder, which was deleted,"
+        return f"there is no module {error.name} in {here} or among the installed packages"
     return f"importing {name} failed: {error_message(error)}"
 
 

@@ -106,4 +106,11 @@ def test_a_given_file_that_is_missing_is_an_error(within: InProcessShell, below:
     ended = shown(within, "--config", str(below / "nowhere.toml"))
 
     assert ended.code == 2
-    assert "nowhere.toml' does not exist; check --config" in ended.err
+    assert ended.err.endswith("nowhere.toml' does not exist; check --config\n")
+
+
+def test_the_error_for_a_missing_file_names_the_variable_that_gave_it(within: InProcessShell, below: Path) -> None:
+    ended = within.gw("config", "show", GW_CONFIG=str(below / "nowhere.toml"))
+
+    assert ended.code == 2
+    assert ended.err.endswith("nowhere.toml' does not exist; check GW_CONFIG\n")

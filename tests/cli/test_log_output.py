@@ -136,6 +136,26 @@ def test_an_error_shows_frames_of_the_application_innermost_first() -> None:
     ]
 
 
+def test_a_defect_of_gw_shows_where_it_was_raised() -> None:
+    log, code = Log(), compile("def step():\n    [][0]\nstep()", "/opt/gw_core/worker/settler.py", "exec")
+    try:
+        exec(code, {"__name__": "gw_core.worker.settler"})  # noqa: S102
+    except IndexError as error:
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # the frame of the test
+        log.logger.error("Failed", exc_info=error)
+
+    assert "    at /opt/gw_core/worker/settler.py:2 in step" in log.text.splitlines()
+
+
+@pytest.mark.usefixtures("deleted_folder")
+def test_an_error_is_logged_after_the_current_folder_was_deleted() -> None:
+    log = Log()
+
+    log.logger.error("Failed", exc_info=a_raised_error())
+
+    assert "    at /srv/app/tasks/mail.py:2 in work" in log.text.splitlines()
+
+
 def test_an_error_shows_its_cause_and_the_members_of_a_group() -> None:
     log = Log()
 

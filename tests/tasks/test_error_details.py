@@ -132,3 +132,10 @@ def test_an_error_of_ours_names_no_place_of_ours(monkeypatch: pytest.MonkeyPatch
         raise AssertionError
 
     assert last_error(task, monkeypatch).endswith("Expected `int`, got `object`")
+
+
+@pytest.mark.usefixtures("deleted_folder")
+def test_an_error_is_described_after_the_current_folder_was_deleted() -> None:
+    outcome = run(raises, max_attempts=1)
+    assert isinstance(outcome, Failed)
+    assert outcome.message.startswith("ValueError: no such address (")

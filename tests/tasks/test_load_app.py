@@ -113,3 +113,14 @@ def test_the_cause_is_shown_with_its_place(project: Path) -> None:
 
     assert str(caught.value).splitlines()[1:] == [f"  {path}:2: registry = 1 / 0"]
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_an_application_is_loaded_after_the_current_folder_was_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted_folder: None
+) -> None:
+    (tmp_path / "elsewhere_app.py").write_text("from gw_core import TaskRegistry\n\nregistry = TaskRegistry()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    assert load_app("elsewhere_app:registry").identifiers == ()
+    with pytest.raises(TaskLoadError, match="there is no module nosuch in the current folder, which was deleted, or"):
+        load_app("nosuch:registry")

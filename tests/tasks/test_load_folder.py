@@ -572,3 +572,16 @@ def test_a_task_may_import_the_packages_of_the_current_folder(tmp_path: Path, mo
     loaded = load_folder(Path("tasks"))
 
     assert (loaded.registry.identifiers, loaded.errors) == (("buy",), ())
+
+
+# -- a deployment that deletes the current folder ------------------------------------------------------------------
+
+
+def test_tasks_are_loaded_after_the_current_folder_was_deleted(tasks: Path, deleted_folder: None) -> None:
+    answering(tasks / "hello.py", "hi")
+    (tasks / "plain").write_text("#!/bin/sh\n")
+
+    loaded = load_folder(tasks)
+
+    assert result_of(loaded, "hello") == "hi"
+    assert f"run: chmod +x {tasks}/plain" in only_error(loaded)
