@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gw_core.clients.pauses import Pauses as Pauses
     from gw_core.clients.verbs import OnThreads as OnThreads
     from gw_core.domain.counted import counted as counted
-    from gw_core.domain.cron.cron_item import reject_duplicates as reject_duplicates
+    from gw_core.domain.cron.cron_item import reject_duplicates as reject_duplicates, scheduled_until as scheduled_until
     from gw_core.domain.cron.crontab import CrontabLineError as CrontabLineError
     from gw_core.domain.cron.schedule_events import *
     from gw_core.domain.cron.schedule_text import describe_schedule as describe_schedule
@@ -154,7 +154,7 @@ else:
         gw_core.clients.pauses: Pauses
         gw_core.clients.verbs: OnThreads
         gw_core.domain.counted: counted
-        gw_core.domain.cron.cron_item: reject_duplicates
+        gw_core.domain.cron.cron_item: reject_duplicates scheduled_until
         gw_core.domain.cron.crontab: CrontabLineError
         gw_core.domain.cron.schedule_events: *
         gw_core.domain.cron.schedule_text: describe_schedule

@@ -22,7 +22,15 @@ from gw_cli.sanitize import quoted
 from gw_cli.settings import Configuration, table
 from gw_cli.sharding import for_each_shard, for_one_shard
 from gw_core.errors import InvalidInputError
-from gw_core.front_ends import counted, describe_schedule, format_duration, parse_time
+from gw_core.front_ends import (
+    Count,
+    Quality,
+    counted,
+    describe_schedule,
+    format_duration,
+    parse_time,
+    scheduled_until,
+)
 
 if TYPE_CHECKING:
     from gw_core import CronItem
@@ -64,9 +72,12 @@ KNOWN: Final = Shape(
         Column("last_run", "LAST RUN"),
         Column("next_run", "NEXT RUN"),
         Column("tz", "ZONE", rank=2),
-        Column("missed", "MISSED", right=True),
+        Column("missed"),
+        Column("missed_quality"),
         Column("paused", "PAUSED", shrinks=True, rank=3),
-    )
+        Column("missed_shown", "MISSED", right=True, shown=True),
+    ),
+    order="id known_since last_run next_run tz missed_shown paused",
 )
 MAX_MISSED: Final = 1_000
 
@@ -277,19 +288,22 @@ def _items(configuration: Configuration, file: str | None) -> Sequence[CronItem]
 
 
 def _known_record(known: KnownCronItem, item: CronItem | None, now: datetime) -> dict[str, object]:
-    if item is None:
-        next_run, missed = None, None
-    else:
+    next_run, missed = None, None
+    if item is not None:
         this_minute = now.replace(second=0, microsecond=0)  # whose run may be on its way
-        next_run = item.schedule.next_after(now)
-        missed = sum(1 for _ in islice(item.schedule.between(known.missed_from, this_minute), MAX_MISSED))
+        next_run = item.schedule.next_after(scheduled_until(known, now))
+        runs = item.schedule.between(known.missed_from, this_minute)
+        found = sum(1 for _ in islice(runs, MAX_MISSED + 1))
+        missed = Count(found) if found <= MAX_MISSED else Count(MAX_MISSED, Quality.AT_LEAST)
     return {
         "id": known.identifier,
         "known_since": known.known_since,
         "last_run": known.last_execution,
         "next_run": next_run,
         "tz": None if item is None else item.schedule.tz,
-        "missed": missed,
+        "missed": None if missed is None else missed.value,
+        "missed_quality": None if missed is None else missed.quality.value,
+        "missed_shown": missed,
         "paused": None if known.pause is None else known.pause.description,
     }
 
@@ -298,8 +312,9 @@ def _find(items: Sequence[CronItem], identifier: str) -> CronItem:
     for item in items:
         if item.identifier == identifier:
             return item
-    known = ", ".join(quoted(item.identifier) for item in items) or "none"
-    raise NothingMatchedError(f"unknown cron item {quoted(identifier)}; items are {known}")
+    known = ", ".join(quoted(item.identifier) for item in items)
+    hint = f"items are {known}" if known else "there are none; add one to the crontab or with @cron"
+    raise NothingMatchedError(f"unknown cron item {quoted(identifier)}; {hint}")
 
 
 def _task_names(folder: Path) -> frozenset[str]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from gw_core.domain.cron import schedule_events as e
 from gw_core.domain.cron.cron_item import CronItem, Window, by_minute, missed, reject_duplicates
@@ -59,11 +60,12 @@ _Backfills = dict[str, e.CronBackfilled]
 """What was backfilled of each item so far."""
 
 
-class _Entry(msgspec.Struct):
-    """An item in force, and the minute from which its schedule counts."""
+class _Entry(msgspec.Struct, frozen=True):
+    """An item, and the minutes in which its schedule counts: from `since` on, before `until`."""
 
     item: CronItem
     since: datetime
+    until: datetime = datetime.max.replace(tzinfo=UTC)
 
 
 class Scheduler(Service):
@@ -92,6 +94,8 @@ class Scheduler(Service):
         self._clock = clock
         self._admit = admit
         self._entries: dict[str, _Entry] = {}
+        self._former: list[_Entry] = []
+        """What was in force in minutes that are not done yet: an outage must not lose them."""
         self._registered: set[str] = set()
         self._start: datetime | None = None
         self._announced = False
@@ -155,13 +159,17 @@ class Scheduler(Service):
 
     def _adopt(self, items: Iterable[CronItem], now: datetime) -> None:
         """Make these the items in force; one that is new, or has a new schedule, counts from this minute on."""
-        entries = {}
+        former, minute = self._entries, floor_minute(now)
+        self._entries = {}
         for item in items:
-            former = self._entries.get(item.identifier)
-            unchanged = former is not None and former.item.schedule == item.schedule
-            entries[item.identifier] = _Entry(item, former.since if former and unchanged else floor_minute(now))
-        self._entries = entries
-        self._registered &= entries.keys()
+            before = former.get(item.identifier)
+            is_same = before is not None and before.item.schedule == item.schedule
+            self._entries[item.identifier] = _Entry(item, before.since if before and is_same else minute)
+            if is_same:
+                del former[item.identifier]
+        if self._next < minute:
+            self._former += [structs.replace(each, until=minute) for each in former.values()]
+        self._registered &= self._entries.keys()
 
     def _announce(self, start: datetime) -> None:
         if not self._announced:
@@ -219,20 +227,21 @@ class Scheduler(Service):
                 self._schedule_and_report(timestamp, items, backfills if backfilled else None)
                 self._next = timestamp + MINUTE
         self._next = this_minute + MINUTE
+        self._former.clear()
         # Reported only now: during an outage each try would skip some more.
         if self._skipped_from is not None:
             self._events.emit(e.CronRunsSkipped(first=self._skipped_from, last=oldest - MINUTE))
             self._skipped_from = None
 
     def _pending(self, this_minute: datetime) -> list[Window]:
-        """Return for each item the minutes from `_next` to this one, without those that lie too far back."""
+        """Return for each entry the minutes from `_next` to this one, without those that lie too far back."""
         return [
             Window(
                 entry.item,
                 max(self._next, entry.since, this_minute - max(CATCH_UP_LIMIT, entry.item.fill)),
-                this_minute + MINUTE,
+                min(entry.until, this_minute + MINUTE),
             )
-            for entry in self._entries.values()
+            for entry in (*self._former, *self._entries.values())
         ]
 
     def _schedule_and_report(

@@ -87,7 +87,7 @@ def items_of(crontab: Iterable[CronItem] | Path | str | None) -> tuple[CronItem,
 
     if isinstance(crontab, Path):
         try:
-            text = crontab.read_text("utf-8")
+            text = crontab.read_bytes().decode()  # as it is: text files in Python have one kind of line break
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise CrontabError(f"cannot read the crontab {str(crontab)!r}: {reason}") from error

@@ -12,6 +12,7 @@ from typing import Final
 
 from gw_core import CronItem
 from gw_core.crontab import Schedule
+from gw_core.front_ends import scheduled_until
 from gw_core.operations import KnownCronItem, Pause
 
 MAX_MISSED: Final = 1_000
@@ -101,7 +102,7 @@ def _with_item(memory: KnownCronItem, item: CronItem, now: datetime) -> Recurrin
         item=item,
         known_since=memory.known_since,
         last_run=memory.last_execution,
-        next_run=_next(item.schedule, minute),
+        next_run=_next(item.schedule, scheduled_until(memory, minute)),
         missed=missed,
         missed_is_bound=missed == MAX_MISSED,
         pause=memory.pause,
@@ -110,8 +111,8 @@ def _with_item(memory: KnownCronItem, item: CronItem, now: datetime) -> Recurrin
 
 # A rare schedule is searched for years ahead, and the answer holds for the whole minute.
 @lru_cache(maxsize=1_000)
-def _next(schedule: Schedule, minute: datetime) -> datetime | None:
-    return schedule.next_after(minute)
+def _next(schedule: Schedule, after: datetime) -> datetime | None:
+    return schedule.next_after(after)
 
 
 @lru_cache(maxsize=1_000)

@@ -55,6 +55,32 @@ def test_known_items_are_listed_with_what_the_crontab_says_of_them(shell: Shell,
     assert (listed["gone"]["missed"], listed["gone"]["next_run"]) == (None, None)
 
 
+def test_no_next_run_is_listed_that_a_pause_skips(shell: Shell) -> None:
+    shell.write("crontab", CRONTAB)
+    shell.gw("pause", "cron:sweep_up", "--until", "+2h")
+    [paused] = [each for each in json.loads(shell.gw("cron", "list", "--json").out) if each["id"] == "sweep_up"]
+    [pause] = json.loads(shell.gw("pauses", "--json").out)
+    shell.gw("pause", "cron:sweep_up")
+    [without_end] = [each for each in json.loads(shell.gw("cron", "list", "--json").out) if each["id"] == "sweep_up"]
+
+    assert datetime.fromisoformat(paused["next_run"]) >= datetime.fromisoformat(pause["until"])
+    assert without_end["next_run"] is None
+
+
+def test_more_missed_runs_than_are_counted_are_marked(shell: Shell, known: str) -> None:
+    shell.write("crontab", CRONTAB)
+    with psycopg.connect(known) as connection:
+        connection.execute(
+            "update graphile_worker._private_known_crontabs set last_execution = now() - interval '9 days'"
+        )
+    listed = {each["id"]: each for each in json.loads(shell.gw("cron", "list", "--json").out)}
+
+    sweeper, gone = listed["sweep_up"], listed["gone"]
+    assert (sweeper["missed"], sweeper["missed_quality"]) == (1000, "at_least")
+    assert (gone["missed"], gone["missed_quality"]) == (None, None)
+    assert "1,000+" in shell.gw("cron", "list", "--table").out
+
+
 def test_a_forgotten_item_is_not_known_any_more(shell: Shell, known: str) -> None:
     assert shell.gw("cron", "forget", "gone").code == 0
 

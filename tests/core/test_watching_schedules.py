@@ -74,6 +74,14 @@ def test_the_name_of_a_file_is_not_the_text_of_a_crontab(site: QueueFixture) -> 
         Runner(site.url, tasks=a_registry({"work": RunRecord()}), crontab="crontab").run_once()
 
 
+def test_a_file_is_read_to_the_letter_as_the_commands_do(site: QueueFixture, tmp_path: Path) -> None:
+    crontab = tmp_path / "crontab"
+    crontab.write_bytes(b"* * * * * report\r0 8 * * * report ?id=daily\n")
+
+    with pytest.raises(CrontabError, match=r":1:17: '\\r' stands inside the line"):
+        Runner(site.url, tasks=a_registry({"work": RunRecord()}), crontab=crontab).run_once(cron=True)
+
+
 def test_an_item_must_be_an_item(site: QueueFixture) -> None:
     with pytest.raises(CrontabError, match=r"made by cron_item\(\), not dict"):
         Runner(site.url, tasks=a_registry({"work": RunRecord()}), crontab=[{"task": "report"}]).run_once()  # type: ignore[list-item]

@@ -336,6 +336,13 @@ def test_run_of_an_unknown_item_names_those_there_are(gw: Gw, crontab: Path) -> 
     assert "'send_weekly_email', 'rollup', 'leap-day'" in err
 
 
+def test_run_of_an_unknown_item_says_that_there_are_none(gw: Gw) -> None:
+    code, _, err = gw("cron", "run", "nightly", "--connection", "postgres://127.0.0.1:1/none")
+
+    hint = "there are none; add one to the crontab or with @cron"
+    assert (code, err) == (6, f"gw: unknown cron item 'nightly'; {hint}\n")
+
+
 # -- items in gw.toml ----------------------------------------------------------------------------------------------
 
 GW_TOML = """

@@ -467,6 +467,28 @@ def test_a_new_item_is_not_scheduled_for_minutes_of_an_outage_before_it_came(wor
     assert world.due() == [("old", "12:01"), ("old", "12:02"), ("old", "12:03"), ("new", "12:03")]
 
 
+def test_minutes_of_an_outage_belong_to_the_items_that_were_in_force_then(world: CronFixture) -> None:
+    items = [cron_item("*/2 * * * *", "changed"), cron_item("* * * * *", "removed")]
+    line = world.line()
+    scheduler = world.scheduler(lambda: list(items), line=line)
+    scheduler.step()
+    line.is_cut = True
+    world.clock.now = at("12:03:20")
+    scheduler.step()
+    items[:] = [cron_item("*/5 * * * *", "changed")]
+    world.clock.now = at("12:03:40")
+    scheduler.step()
+    world.clock.now = at("12:06:01")
+    scheduler.step()
+    line.is_cut = False
+    for clock in ("12:06:02", "12:10:01"):
+        world.clock.now = at(clock)
+        scheduler.step()
+
+    changed = [("changed", due) for due in ("12:02", "12:05", "12:10")]
+    assert sorted(world.due()) == changed + [("removed", due) for due in ("12:01", "12:02")]
+
+
 def test_an_item_whose_payload_changes_every_time_misses_no_minute(world: CronFixture) -> None:
     line = world.line()
     scheduler = world.scheduler(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from gw_core import CronItem, cron_item
 from gw_core.operations import KnownCronItem
 from gw_tui.rules.recurring import MAX_MISSED, CronStatus, recurring
@@ -24,6 +26,32 @@ def test_a_task_whose_last_run_was_its_last_due_minute_is_on_time() -> None:
 
     assert (row.course, row.missed) == (CronStatus.ON_TIME, 0)
     assert row.next_run == NOW.replace(hour=13, second=0)
+
+
+def test_the_next_run_lies_after_a_last_run_that_a_clock_ahead_has_left() -> None:
+    last = NOW.replace(second=0) + timedelta(minutes=10)
+
+    (row,) = recurring([known("tick", last)], [cron_item("* * * * *", "tick")], NOW)
+
+    assert row.next_run == last + timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("until", "expected"),
+    [
+        (NOW.replace(hour=15, second=0), NOW.replace(hour=15, second=0)),
+        (NOW.replace(hour=15, second=1), NOW.replace(hour=16, second=0)),
+        (NOW - timedelta(hours=1), NOW.replace(hour=13, second=0)),
+        (datetime.max.replace(tzinfo=UTC), None),
+    ],
+    ids=["ends with the beginning of a run", "ends after it", "is over", "has no end"],
+)
+def test_the_next_run_lies_after_a_pause(until: datetime, expected: datetime | None) -> None:
+    memory = KnownCronItem("report", NOW - timedelta(days=1), skipped_until=until)
+
+    (row,) = recurring([memory], [cron_item("0 * * * *", "report")], NOW.replace(minute=0))
+
+    assert row.next_run == expected
 
 
 def test_the_run_of_this_minute_is_not_missed_yet() -> None:

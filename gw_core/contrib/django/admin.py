@@ -372,14 +372,16 @@ class ScheduleAdmin(QueueAdmin):
         except DatabaseError as error:
             known, problem = {}, str(error)
         now = datetime.now(UTC)
+        last_runs = {each: known[each].last_execution if each in known else None for each in {*items, *known}}
         rows = [
             {
                 "identifier": each,
                 "item": items.get(each),
-                "next": next(iter(items[each].schedule.upcoming(now)), None) if each in items else None,
-                "last": known[each].last_execution if each in known else None,
+                # A worker whose clock was ahead has left a last run that lies in the future.
+                "next": items[each].schedule.next_after(max(now, last or now)) if each in items else None,
+                "last": last,
             }
-            for each in sorted({*items, *known})
+            for each, last in sorted(last_runs.items())
         ]
         links = [(n, f"{schema} in {alias}") for n, (alias, schema) in enumerate(queues())]
         context = {"rows": rows, "problem": problem, "may_run": may_run, "links": links if len(links) > 1 else []}

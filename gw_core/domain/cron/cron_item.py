@@ -214,6 +214,16 @@ class KnownCronItem(msgspec.Struct, frozen=True):
         return last if last == _LAST_MINUTE else last + MINUTE
 
 
+def scheduled_until(known: KnownCronItem, now: datetime) -> datetime:
+    """Return the time after which the item's next run lies.
+
+    It is `now`, its last run if a clock was ahead that scheduled it, or the end of its pause.
+    """
+    last = now if known.last_execution is None else max(now, known.last_execution)
+    # A run in the minute in which the pause ends is added if the pause ends with the beginning of the minute.
+    return last if known.skipped_until is None else max(last, known.skipped_until - timedelta(microseconds=1))
+
+
 def by_minute(windows: Iterable[Window]) -> Iterator[tuple[datetime, tuple[CronItem, ...]]]:
     """Yield the minutes in which something is due, oldest first, with the items in the order of their windows."""
     # Merged and not sorted: years of minutes would not fit in memory, and the caller may stop early.
