@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Final, ParamSpec, TypeVar
 
-from gw_core.runtime import forks
+from gw_core.runtime.thread_calls import settle
 
 MAX_THREADS: Final = 32
 
@@ -62,16 +62,3 @@ class DaemonExecutor(ThreadPoolExecutor):
             del call  # not kept alive while waiting for the next
             self._idle.release()
         self._calls.put(None)  # for the next thread
-
-
-def settle(future: Future[T], call: Callable[[], T]) -> None:
-    """Call the function, and give the future its result or what it raises."""
-    began = forks.count
-    try:
-        result = call()
-    except BaseException as error:  # noqa: BLE001 - it belongs to the thread that waits for the future
-        forks.end_if_child(began)
-        future.set_exception(error)
-    else:
-        forks.end_if_child(began)
-        future.set_result(result)

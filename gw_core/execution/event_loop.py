@@ -55,6 +55,7 @@ class LoopRuns:
         self._interrupted: set[Future[Any]] = set()
         self._due: deque[Callable[[], object]] = deque()
         self._has_next_turn = False
+        self._interrupts_all = False
 
     def begin(self, work: Awaitable[Any]) -> Future[Any]:
         """Start the work with a copy of the caller's context variables. Does not block."""
@@ -66,6 +67,11 @@ class LoopRuns:
         """Cancel this work, which then ends with `Snooze`. Does not block."""
         with contextlib.suppress(RuntimeError):  # the loop is closed, and so the work has ended
             self._loop.call_soon_threadsafe(self._take, partial(self._cancel, done))
+
+    def interrupt_all(self) -> None:
+        """Cancel everything in progress, and what begins later. Does not block."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._take, self._cancel_all)
 
     def result_of(self, done: Future[Any], context: JobContext | None, calls: Calls | None) -> Any:
         """Wait for the work, and return its result. It is cancelled when the job is being returned."""
@@ -101,10 +107,13 @@ class LoopRuns:
         running = self._loop.create_task(_guarded(work))
         self._running[done] = running
         running.add_done_callback(lambda ended: self._take(partial(self._end, ended, work, done)))
+        if self._interrupts_all:
+            self._cancel(done)
 
     def _end(self, ended: asyncio.Task[Any], work: Awaitable[Any], done: Future[Any]) -> None:
         del self._running[done]
-        interrupted = done in self._interrupted
+        # A program that ends its loop cancels all that runs there, perhaps before the runner does.
+        interrupted = done in self._interrupted or ended.cancelling() > 0
         self._interrupted.discard(done)
         if ended.cancelled():
             if isinstance(work, Coroutine):
@@ -114,6 +123,11 @@ class LoopRuns:
             done.set_exception(error)
         else:
             done.set_result(ended.result())
+
+    def _cancel_all(self) -> None:
+        self._interrupts_all = True
+        for done in self._running:
+            self._cancel(done)
 
     def _cancel(self, done: Future[Any]) -> None:
         # Once only: a second time would cancel the cleaning up that the first one set off.
@@ -149,6 +163,10 @@ class ProgramLoop:
             raise interruption("the event loop that the program gave to the runner is closed") from None
         return self._runs.result_of(done, context, calls)
 
+    def interrupt_all(self) -> None:
+        """Cancel everything in progress, and what begins later, which ends with `Snooze`. Does not block."""
+        self._runs.interrupt_all()
+
 
 class EventLoopThread(LoopRuns):
     """One event loop in a thread of its own, from construction to `stop`."""
@@ -166,7 +184,7 @@ class EventLoopThread(LoopRuns):
 
     def request_stop(self) -> None:
         """Cancel everything in progress, then end the thread. Does not block."""
-        self._loop.call_soon_threadsafe(self._take, self._cancel_all)
+        self.interrupt_all()
         self._loop.call_soon_threadsafe(self._end_when_idle)
 
     def join(self, timeout: timedelta) -> bool:
@@ -175,10 +193,6 @@ class EventLoopThread(LoopRuns):
         return not self._thread.is_alive()
 
     # -- in the loop's thread --------------------------------------------------------------------------------------
-
-    def _cancel_all(self) -> None:
-        for done in self._running:
-            self._cancel(done)
 
     def _end_when_idle(self) -> None:
         if self._running or self._due:

@@ -12,6 +12,7 @@ from typing import Final
 
 from gw_core.execution.child_process import LeaderProcess
 from gw_core.runtime import forks
+from gw_core.runtime.signals import blocked
 
 _END: Final = 1.0
 """Seconds the guard may take to end when this process does."""
@@ -112,9 +113,7 @@ class ProcessGroups:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    # The guard inherits the mask: a signal that arrives before its `trap` waits, and is then ignored.
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _FOR_THE_WORKER)
-    try:
+    with blocked(_FOR_THE_WORKER):  # a signal that arrives before the guard's `trap` waits, and is then ignored
         guard = subprocess.Popen(  # noqa: S603 - our own script
             ["/bin/sh", "-c", _GUARD, "gw-process-groups"],
             stdin=subprocess.PIPE,
@@ -126,8 +125,6 @@ def _started() -> subprocess.Popen[bytes]:
             # It must survive what kills this process with its group.
             start_new_session=True,
         )
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     assert guard.stdin is not None  # noqa: S101 - a pipe, see above
     os.set_blocking(guard.stdin.fileno(), False)
     forks.close_in_children(guard.stdin)

@@ -50,6 +50,7 @@ from gw_core.execution.process_protocol import (
 from gw_core.execution.signature import Invoke
 from gw_core.runtime import forks
 from gw_core.runtime.loggers import JOB_LOGGER
+from gw_core.runtime.signals import ENDING, blocked
 
 if TYPE_CHECKING:
     from gw_core.domain.job.job import Job
@@ -186,7 +187,7 @@ class IsolatedProcess(LeaderProcess):
         own_end, child_end = Pipe()
         self.line = Channel(own_end, FROM_PROCESS)
         GROUPS.start()
-        with child_end:
+        with child_end, blocked(ENDING):  # until the process handles them, see `task_process.serve`
             process = subprocess.Popen(  # noqa: S603 - our own module in our own interpreter, without a shell
                 [
                     sys.executable,

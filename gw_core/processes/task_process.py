@@ -60,6 +60,7 @@ from gw_core.execution.task import LoadedTask, called_function
 from gw_core.runtime import forks
 from gw_core.runtime.current_job import RUN
 from gw_core.runtime.loggers import record_fields
+from gw_core.runtime.signals import ENDING, Signals
 
 if TYPE_CHECKING:
     from gw_core.postgres.connection.connections import ConnectionPool
@@ -79,7 +80,10 @@ def serve(parent: int) -> None:
     _die_with(parent)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # what a task prints appears while this process is kept
-    _Server(Channel(end, TO_PROCESS)).serve()
+    # A signal that a service manager sends to every process is for the worker, which decides when the task ends.
+    with Signals(lambda name: None):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)  # blocked since before this process was started
+        _Server(Channel(end, TO_PROCESS)).serve()
 
 
 def _die_with(parent: int) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from gw_core.domain.errors import InvalidSettingError
 from gw_core.execution.functions import is_coroutine_function
 from gw_core.execution.task import called_function
 from gw_core.runtime.running_loop import running_loop
+from gw_core.runtime.thread_calls import started
 
 if TYPE_CHECKING:
     import asyncio
@@ -78,7 +79,10 @@ class RunnerLoop:
 
 
 class AsyncLifetime:
-    """A runner as an asynchronous context manager: it starts and stops in threads, so that the loop stays free."""
+    """A runner as an asynchronous context manager: it starts and stops in threads, so that the loop stays free.
+
+    Each is a thread of its own: those of the loop may all be busy with calls of the program.
+    """
 
     _can_abort_start: bool
 
@@ -105,7 +109,7 @@ class AsyncLifetime:
     async def wait_async(self) -> RunResult:
         """Wait until the runner has stopped, without blocking the event loop, and return the result."""
         if self._waiting is None:
-            self._waiting = _started("gw-wait", self.wait)
+            self._waiting = started("gw-wait", self.wait)
         return await _result(self._waiting)
 
     async def __aenter__(self) -> Self:
@@ -113,37 +117,36 @@ class AsyncLifetime:
 
         self._loop.adopt()
         self._can_abort_start = True
-        starting = _started("gw-start", self.start)
+        starting = started("gw-start", self.start)
         try:
             await _result(starting)
         except CancelledError:
             self.stop("the program was cancelled while the runner started")
+            # In one thread, which goes on if the program does not wait: nothing else stops a runner that has started.
+            self._waiting = started("gw-wait", partial(self._wait_for_start, starting))
             with suppress(Exception):
-                await _result(starting)
-                await self.wait_async()
+                await self._wait_impatiently()
             raise
         return self
 
+    def _wait_for_start(self, starting: Future[None]) -> RunResult:
+        starting.result()
+        return self.wait()
+
     async def __aexit__(self, *_: object) -> None:
+        self.stop()
+        await self._wait_impatiently()
+
+    async def _wait_impatiently(self) -> None:
+        """Wait until the runner has stopped; a program that is cancelled again does not wait for the grace period."""
         from asyncio import CancelledError
 
-        self.stop()
         try:
             await self.wait_async()
-        except CancelledError:  # a second signal: the program does not wait for the grace period
+        except CancelledError:
             self.force()
             await self.wait_async()
             raise
-
-
-def _started(name: str, function: Callable[[], T]) -> Future[T]:
-    """Call the function in a thread of its own: the threads of the loop may all be busy with calls of the program."""
-    from gw_core.execution.daemon_executor import settle  # imports the standard library's executors
-
-    done: Future[T] = Future()
-    done.set_running_or_notify_cancel()
-    threading.Thread(target=settle, args=(done, function), name=name, daemon=True).start()
-    return done
 
 
 async def _result(done: Future[T]) -> T:

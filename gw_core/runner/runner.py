@@ -263,7 +263,7 @@ class Runner(AsyncLifetime):
         self._cron.read(registry)
         if once:
             limit_outages(self.events, MAX_OUTAGE, self._give_up)
-        self._schema.reach(once=once, waits=waits, end=self._end)
+        self._schema.reach(once=once, waits=waits, end=self._end if self._can_abort_start else None)
         load_errors = 0 if loaded is None else len(loaded.errors)
         schedules = self._cron.is_scheduled and (catch_up or not once)
         self._report_start(registry, load_errors=load_errors, schedules=schedules)

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent import futures
 from concurrent.futures import Future
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, Final
 
 from gw_core.domain.errors import DatabaseUnavailableError, LockTimeoutError, PermissionDeniedError
 from gw_core.domain.rules.event_bus import Events
 from gw_core.domain.rules.events import PoolerDetected
 from gw_core.domain.rules.roles import RoleKind
 from gw_core.domain.rules.settings import PoolerMode, WorkerSettings
+from gw_core.postgres.connection.connections import SharedConnection
+from gw_core.postgres.connection.database import Connection
 from gw_core.postgres.connection.row_security import rows_hidden, uses_of_kind
 from gw_core.postgres.road.permissions import require_rights
 from gw_core.postgres.schema.schema_state import SchemaState, check
 from gw_core.runner.connections import RunnerConnections
+from gw_core.runtime.thread_calls import started
 from gw_core.worker.settler import reconnect_delay
+
+ABORT_SECONDS: Final = 1.0
+"""How long the end of a run waits until statements of its start are cancelled and undone."""
+
+ENDED: Final = "the run ended while it connected"
 
 
 class SchemaPreparation:
@@ -40,26 +49,53 @@ class SchemaPreparation:
         self._log = log
         self._migrate = migrate
         self._log_startup = log_startup
+        self._end: Future[Any] | None = None
 
-    def reach(self, *, once: bool, waits: bool, end: Future[Any]) -> None:
-        """Prepare the schema; with `waits`, retry until the database can be reached or the run has ended."""
+    def reach(self, *, once: bool, waits: bool, end: Future[Any] | None) -> None:
+        """Prepare the schema; with `waits`, retry until the database can be reached.
+
+        Raises `DatabaseUnavailableError` soon after the `end` of the run.
+        """
+        self._end = end
         tries = 0
         while True:
             try:
-                self._prepare(once=once)
+                self._prepare_in_time(once=once)
                 break
             except DatabaseUnavailableError as error:
+                if end is None or not waits or end.done():
+                    raise
                 delay = reconnect_delay(tries)
-                if waits and not tries:
+                if not tries:
                     self._log.warning("Cannot start yet: %s; retrying, first in %.2f s", error, delay.total_seconds())
                 tries += 1
-                if not waits or futures.wait([end], delay.total_seconds()).done:
+                if futures.wait([end], delay.total_seconds()).done:
                     raise
         if tries:
             self._log.info("Database available after %s attempts; starting", tries + 1)
 
+    def _prepare_in_time(self, *, once: bool) -> None:
+        """Prepare the schema; the end of the run does not wait for a connection that is made in a dead network."""
+        if self._end is None or self._connections.database.is_embedded:
+            self._prepare(once=once)
+            return
+        preparing = started("gw-prepare", lambda: self._prepare(once=once))
+        futures.wait([preparing, self._end], return_when=futures.FIRST_COMPLETED)
+        if futures.wait([preparing], ABORT_SECONDS).not_done:
+            raise DatabaseUnavailableError(ENDED)
+        preparing.result()
+
+    @contextmanager
+    def _connected(self, shared: SharedConnection) -> Iterator[Connection]:
+        """Provide the connection, unless the run has ended while it was made."""
+        with shared.connection() as connection:
+            if self._end is not None and self._end.done():
+                connection.close()  # the runner has closed the others
+                raise DatabaseUnavailableError(ENDED)
+            yield connection
+
     def _prepare(self, *, once: bool) -> None:
-        with self._connections.maintenance.connection() as connection:
+        with self._connected(self._connections.maintenance) as connection:
             # Asked once for all statements of a worker: rows do not become visible by waiting.
             worker = RoleKind.WORKER
             state = check(connection, self._schema, uses=uses_of_kind(worker), kind=worker)
@@ -67,7 +103,7 @@ class SchemaPreparation:
             raise rows_hidden(state.role, state.hidden, self._schema, worker)
         for warning in self._bring_up_to_date(state):
             self._log.warning("%s", warning)
-        with self._connections.maintenance.connection() as connection:
+        with self._connected(self._connections.maintenance) as connection:
             try:
                 # `run` waits for a standby to be promoted; `run_once` does not.
                 require_rights(connection, self._schema, state.role, writes=once)
@@ -93,7 +129,7 @@ class SchemaPreparation:
         from gw_core.postgres.schema.migrations import migrate  # late: most starts need none
 
         try:
-            with self._connections.migration.connection() as connection:
+            with self._connected(self._connections.migration) as connection:
                 return migrate(connection, self._schema).warnings
         finally:
             self._connections.migration.close()

@@ -6,8 +6,8 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
@@ -74,6 +74,16 @@ class Signals:
                 for number in received:
                     if number in self._former:
                         self._handle(signal.Signals(number).name)
+
+
+@contextmanager
+def blocked(numbers: Iterable[int]) -> Iterator[None]:
+    """Block signals in this thread, and in processes that the block starts: there they wait until unblocked."""
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
 
 
 def _do_nothing(_number: int, _frame: FrameType | None) -> None:

@@ -55,7 +55,10 @@ FINAL_SETTLE_TIMEOUT = timedelta(seconds=0.75)
 """How long after the grace period the last results may take to be written; a process ends within a second of it."""
 
 MIN_SETTLE_TIMEOUT = timedelta(seconds=0.25)
-"""How long they may take in any case: on a machine that stood still, the second after the grace period is soon over."""
+"""How long they, and a claim under way, may take in any case.
+
+After a forced stop, and on a machine that stood still, the second after the grace period is soon over.
+"""
 
 
 def new_pool_id() -> str:
@@ -317,7 +320,7 @@ class WorkerPool:
         self._handoff.close()
         self.claimer.claimed_jobs.return_unstarted("the worker is stopping")
         ended = self.grace_period.wait(self.threads, notify_tasks=self._notify_tasks)
-        self.claimer.join_until(self.grace_period.time_left)
+        self.claimer.join_until(self.grace_period.time_left, at_least=MIN_SETTLE_TIMEOUT)
         if not ended:
             self._interrupt()
         self.settler.final_timeout = max(self.grace_period.time_left(FINAL_SETTLE_TIMEOUT), MIN_SETTLE_TIMEOUT)

@@ -271,6 +271,58 @@ def test_a_program_that_is_cancelled_twice_does_not_wait_for_the_grace_period(si
     assert (job["attempts"], job["locked_by"]) == (0, None)
 
 
+def test_a_program_that_is_cancelled_twice_while_its_runner_starts_leaves_no_worker(site: QueueFixture) -> None:
+    tasks, opening, opened, closed = TaskRegistry(), threading.Event(), threading.Event(), threading.Event()
+    tasks.register("work", lambda payload: None)
+
+    class Slow(Plugin):
+        def on_start(self) -> None:
+            opening.set()
+            assert opened.wait(DEADLINE)
+
+        def on_stop(self) -> None:
+            closed.set()
+
+    starting = runner(site, tasks, plugins=[Slow()])
+
+    async def serving() -> None:
+        async with starting:
+            pytest.fail("it was cancelled before")
+
+    async def program() -> None:
+        server = asyncio.create_task(serving())
+        await until(opening.is_set)
+        while not server.done():
+            server.cancel()
+            await asyncio.sleep(0.01)
+        opened.set()
+        await until(closed.is_set)
+
+    on_loop(program)
+
+
+def test_jobs_return_when_the_program_cancels_all_that_runs_on_its_loop(site: QueueFixture) -> None:
+    tasks, running = TaskRegistry(), []
+
+    @tasks.task
+    async def work(payload: Any) -> None:
+        running.append(asyncio.current_task())
+        await asyncio.Event().wait()
+
+    async def program() -> None:
+        site.client.add("work")
+        async with runner(site, tasks) as own:
+            recorded = EventRecorder(own.events)
+            await until(lambda: running)
+            running[0].cancel()
+            await until(lambda: recorded.of(JobReturned))
+
+    on_loop(program)
+
+    (job,) = site.jobs()
+    assert (job["attempts"], job["locked_by"], job["last_error"]) == (0, None, None)
+
+
 def test_a_job_returns_when_the_loop_of_its_runner_is_closed(site: QueueFixture) -> None:
     loop, tasks = asyncio.new_event_loop(), TaskRegistry()
 

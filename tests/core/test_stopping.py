@@ -23,6 +23,11 @@ from gw_core.worker.handoff import Handoff
 
 pytestmark = pytest.mark.usefixtures("time_to_settle")
 
+WAITING_CLAIM = """
+select pid from pg_stat_activity
+ where datname = current_database() and application_name = 'gw:claim' and wait_event_type = 'Lock'
+"""
+
 FAR = timedelta(minutes=10)
 """To check ahead so far that jobs are claimed ahead even if the machine stood still in one of the quick ones."""
 
@@ -124,6 +129,25 @@ def test_the_rest_of_a_queue_behind_a_stubborn_job_is_returned_too(site: QueueFi
 
     assert site.held() == []
     assert [job["attempts"] for job in site.jobs()] == [0] * 10
+
+
+def test_a_stop_that_is_forced_amid_a_claim_returns_its_jobs(site: QueueFixture) -> None:
+    with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
+        running.recorded.wait_for(PoolListening)
+        wait_until(lambda: running.claimer.polled_at is not None, what="the first claim")
+        with site.hands.transaction():
+            site.run("lock table _private_jobs in exclusive mode")
+            running.claimer.request_claim()
+            wait_until(lambda: site.run(WAITING_CLAIM), what="a claim that waits for the table")
+            site.fill(1)
+            running.request_stop()
+            running.recorded.wait_for(PoolStopping)
+            running.runner.force()
+            time.sleep(0.3)  # in which a stop that does not wait would be over
+        running.end()
+
+    assert [(job["attempts"], job["locked_by"]) for job in site.jobs()] == [(0, None)]
+    assert [event.has_unknown_claim for event in running.recorded.of(PoolStopped)] == [False]
 
 
 def test_a_second_request_ends_the_grace_period(site: QueueFixture) -> None:

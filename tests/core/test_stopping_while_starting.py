@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from support.database_proxy import DatabaseProxy
 from support.queue_fixture import DEADLINE, RunRecord, a_registry, in_time
 from support.stall_clock import StallClock
 from support.waiting import wait_until
@@ -69,6 +70,30 @@ def test_a_migration_that_is_under_way_is_cancelled_and_undone(
     wait_until(lambda: watching.execute(WAITING).fetchone() is None, deadline_seconds=DEADLINE)
     in_the_way.rollback()
     assert watching.execute(INSTALLED).fetchone() == (None,)
+
+
+@pytest.mark.parametrize("once", [False, True], ids=["lasting", "once"])
+def test_a_connection_without_an_answer_is_not_waited_for(empty_database_url: str, once: bool) -> None:
+    proxy = DatabaseProxy(empty_database_url)
+    proxy.hold()
+    starting = Starting(f"{proxy.url} connect_timeout=600", once=once)
+    wait_until(lambda: len(_named("proxy")) == 2, what="it to connect")
+
+    assert starting.seconds_to_end() < 30
+
+    assert starting.result is not None
+    assert (starting.result.reason, starting.result.exit_code) == ("the test asked", 0)
+    late = _named("gw-prepare")
+    proxy.heal()
+    for each in late:
+        each.join(DEADLINE)
+    with psycopg.connect(empty_database_url) as hands:
+        assert hands.execute(INSTALLED).fetchone() == (None,), "what comes late changes nothing"
+    proxy.close()
+
+
+def _named(name: str) -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == name]
 
 
 def test_a_run_that_was_asked_to_stop_before_it_began_does_not_begin(empty_database_url: str) -> None:

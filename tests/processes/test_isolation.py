@@ -435,6 +435,20 @@ def test_a_task_is_asked_to_stop_and_ends_as_it_likes(site: QueueFixture) -> Non
     assert site.job(job_id)["attempts"] == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_for_every_process_is_for_the_worker(site: QueueFixture, number: signal.Signals) -> None:
+    job_id = site.add("waits_for_the_stop")
+    with site.running(isolated(theirs.waits_for_the_stop), notify_tasks_after=ms(0)) as running:
+        waiting(running.log, "waiting")
+        for leader in tuple(process_pool.GROUPS._leaders):
+            os.kill(leader.pid, number)
+        running.stop()
+        (returned,) = running.recorded.of(JobReturned)
+
+    assert returned.reason == "stopped gracefully: shutdown"
+    assert site.job(job_id)["attempts"] == 0
+
+
 def test_a_hogging_task_is_killed_with_its_group_when_its_time_is_over(site: QueueFixture) -> None:
     job_id = site.add("never_ends")
     site.let_retries_wait()
