@@ -32,6 +32,7 @@ from gw_core.domain.rules.stop_signals import StopSignals
 from gw_core.execution.context import TaskResources
 from gw_core.maintenance.heartbeat import Heartbeat
 from gw_core.postgres.connection.database import DEFAULT_SCHEMA, described
+from gw_core.postgres.connection.statements import read_statements
 from gw_core.postgres.road.enqueue import AddOperations, Enqueuer
 from gw_core.runner.connections import RunnerConnections
 from gw_core.runner.cron_items import CronItems
@@ -46,6 +47,7 @@ from gw_core.runtime.log_messages import JobLog
 from gw_core.runtime.loggers import enable_loggers, get_logger
 from gw_core.runtime.service import Service
 from gw_core.runtime.signals import Signals
+from gw_core.runtime.thread_calls import started
 from gw_core.tasks.loading import LoadedTasks
 from gw_core.tasks.registry import TaskRegistry
 from gw_core.worker.claim_policy import ForbiddenFlags
@@ -296,6 +298,14 @@ class Runner(AsyncLifetime):
         pool.start()
         for service in self._services:
             service.start()
+        if not once:
+            started("gw-read-statements", self._read_statements)
+
+    def _read_statements(self) -> None:
+        """Read all statements, a second after the start: it takes 10 ms, and the first jobs come first."""
+        with suppress(TimeoutError):
+            self._end.result(timeout=1)
+        read_statements()
 
     def _new_pool(self, registry: TaskRegistry, *, once: bool) -> WorkerPool:
         return WorkerPool(

@@ -74,3 +74,59 @@ def test_a_program_runs_without_the_sources(
     assert (ran.stdout, ran.stderr) == ("1\n", "")
     listed = run("-c", "from gw_cli.main import main; main()", "doctor", "--connection", empty_database_url)
     assert (listed.returncode, "PostgreSQL" in listed.stdout) == (0, True), listed
+
+
+UPGRADED = """
+import shutil, sys, threading, time
+import psycopg
+from gw_core import Client, Runner, TaskRegistry
+
+def fail(payload):
+    raise ValueError("no")
+
+def last(payload, context):
+    began.set()
+    while True:
+        context.checkpoint()
+        time.sleep(0.01)
+
+place, url = sys.argv[1:]
+began, tasks = threading.Event(), TaskRegistry()
+tasks.register("fail", fail)
+tasks.register("last", last)
+with Client(url) as client:
+    client.migrate()
+runner = Runner(url, tasks=tasks, handle_signals=False)
+runner.start()
+for thread in threading.enumerate():
+    if thread.name == "gw-read-statements":
+        thread.join(60)
+shutil.rmtree(f"{place}/sql")
+with psycopg.connect(url, autocommit=True) as connection:
+    for task in ("fail", "last"):
+        connection.execute("select from graphile_worker.add_job(%s)", [task])
+    began.wait(60)
+    while not connection.execute("select 1 from graphile_worker.jobs where last_error is not null").fetchall():
+        time.sleep(0.01)
+    runner.stop()
+    print(runner.wait().exit_code)
+    jobs = "select task_identifier, attempts, locked_by, last_error like 'ValueError%' from graphile_worker.jobs"
+    print(sorted(connection.execute(jobs).fetchall()))
+"""
+
+
+@pytest.mark.once
+def test_a_worker_ends_well_after_an_upgrade_has_deleted_its_statements(
+    tmp_path: Path, empty_database_url: str
+) -> None:
+    place = copied(tmp_path)
+    ran = subprocess.run(
+        [sys.executable, "-c", UPGRADED, str(place), empty_database_url],
+        env={**os.environ, "PYTHONPATH": str(place)},
+        cwd="/",
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.stdout == "0\n[('fail', 1, None, True), ('last', 0, None, None)]\n", ran

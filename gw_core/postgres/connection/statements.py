@@ -64,7 +64,7 @@ def sql_text(path: str, names: Mapping[str, str] | None = None) -> str:
 
 def _expanded(kind: str, path: str, names: ChainMap[str, str]) -> Iterator[str]:
     is_left_out = False
-    for line in sql_folder().joinpath(f"{path}.sql").read_text("utf-8").splitlines():
+    for line in _read(path).splitlines():
         if condition := _IF.fullmatch(line):
             is_left_out = names[condition[1]] != "true"
         elif is_left_out or line == _END_IF:
@@ -80,16 +80,32 @@ def _expanded(kind: str, path: str, names: ChainMap[str, str]) -> Iterator[str]:
             yield _NAME.sub(lambda match: names.get(match[1], match[0]), line)
 
 
+@lru_cache(maxsize=512)
+def _read(path: str) -> str:
+    return sql_folder().joinpath(f"{path}.sql").read_text("utf-8")
+
+
+def read_statements() -> None:
+    """Read all statements and their parts: an upgrade can replace or delete the files while this process runs."""
+    for folder in ("queries", "queries/parts"):
+        for name in _names_in(folder):
+            _read(f"{folder}/{name}")
+
+
 def query_names() -> list[str]:
     """Return the names of all statements."""
-    files = [each.name for each in sql_folder().joinpath("queries").iterdir()]
+    return _names_in("queries")
+
+
+def _names_in(folder: str) -> list[str]:
+    files = [each.name for each in sql_folder().joinpath(folder).iterdir()]
     return sorted(name.removesuffix(".sql") for name in files if name.endswith(".sql"))
 
 
 def conditions_of(name: str) -> dict[str, str]:
     """Return the variables on which lines of a statement depend, each with the value that leaves them out."""
-    text = sql_folder().joinpath(f"queries/{name}.sql").read_text("utf-8")
-    return {found[1]: "false" for line in text.splitlines() if (found := _IF.fullmatch(line))}
+    lines = _read(f"queries/{name}").splitlines()
+    return {found[1]: "false" for line in lines if (found := _IF.fullmatch(line))}
 
 
 def expanded_statement(name: str, schema: str, variables: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
