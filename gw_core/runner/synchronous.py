@@ -58,7 +58,7 @@ from gw_core.worker.timeouts import Timeouts
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from gw_core.execution.context import TaskLoop
+    from gw_core.execution.event_loop import ProgramLoop as ProgramLoop
 
 MAX_WAITING_JOBS: Final = 10_000
 _UNSTORED_IDS: Final = count(1)
@@ -88,7 +88,7 @@ class TaskRunner:
         *,
         schema: str = DEFAULT_SCHEMA,
         session: CallersSession | None = None,
-        loop: AbstractEventLoop | None = None,
+        loop: ProgramLoop | None = None,
         plugins: Sequence[Plugin] = (),
         clock: Callable[[], datetime] | None = None,
         steps: MemorySteps | None = None,
@@ -103,8 +103,7 @@ class TaskRunner:
             adder = Enqueuer(connections, schema, adds)
         else:
             connections, adder = session.connections, session.adder(adds)
-        on_loop = None if loop is None else _on(loop)
-        self._resources = TaskResources(adder, connections, steps=steps, results=results, loop=on_loop)
+        self._resources = TaskResources(adder, connections, steps=steps, results=results, loop=loop)
         self._timeouts = Timeouts(self.worker_id, self.events)
         self._outcomes: list[Outcome] = []
         self._task: LoadedTask | None = None
@@ -164,7 +163,8 @@ class _Recorder:
         return self.value
 
 
-def _on(loop: AbstractEventLoop) -> TaskLoop:
+def program_loop(loop: AbstractEventLoop) -> ProgramLoop:
+    """Return what runs async tasks on a loop of the program's."""
     from gw_core.execution.event_loop import ProgramLoop  # asyncio is loaded for those who use it
 
     return ProgramLoop(loop)
@@ -200,7 +200,7 @@ class ConnectionWorker:
         tasks: Mapping[str, LoadedTask],
         *,
         schema: str = DEFAULT_SCHEMA,
-        loop: AbstractEventLoop | None = None,
+        loop: ProgramLoop | None = None,
         plugins: Sequence[Plugin] = (),
         clock: Callable[[], datetime] | None = None,
         with_scheduled: bool = False,

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
-from typing import Any, Unpack
+from functools import partial
+from typing import Any, TypeVar, Unpack
 
 from gw_core import Job, Plugin, TaskRegistry
 from gw_core.errors import InvalidInputError
-from gw_core.runner.synchronous import DEFAULT_SCHEMA, async_session_of, task_name, waiting_jobs_on_loop
+from gw_core.runner.synchronous import DEFAULT_SCHEMA, async_session_of, program_loop, task_name, waiting_jobs_on_loop
 from gw_core.testing.assertions import ANY, Conditions, WantedTask, check_enqueued, check_not_enqueued, wanted
 from gw_core.testing.running import DrainResult, Place, Time, drained, performed
 from gw_core.types import Duration
+
+T = TypeVar("T")
 
 
 class AsyncQueue:
@@ -42,7 +46,8 @@ class AsyncQueue:
 
     async def perform(self, task: Callable[..., object] | str, payload: Any = None, **options: Any) -> Any:
         """Run a task as a worker does, and return what it returns; the options are those of `perform`."""
-        return await asyncio.to_thread(performed, await self._place(), task, payload, self._tasks, **options)
+        place = await self._place()
+        return await _in_thread(place, partial(performed, place, task, payload, self._tasks, **options))
 
     async def drain(
         self,
@@ -57,7 +62,8 @@ class AsyncQueue:
             raise InvalidInputError("drain needs the tasks that it runs; make the AsyncQueue with tasks=registry")
         options: dict[str, Any] = {"with_scheduled": with_scheduled, "raises": raises, "limit": limit}
         self._checked_conn()
-        return await asyncio.to_thread(drained, await self._place(), self._tasks, task=task, **options)
+        place = await self._place()
+        return await _in_thread(place, partial(drained, place, self._tasks, task=task, **options))
 
     async def enqueued(self, task: WantedTask | None = None) -> list[Job]:
         """Return the waiting jobs that the transaction of the test sees, in the order in which workers take them."""
@@ -95,8 +101,27 @@ class AsyncQueue:
         return self._conn
 
     async def _place(self) -> Place:
-        session, loop = await async_session_of(self._conn, self._schema), asyncio.get_running_loop()
+        session = await async_session_of(self._conn, self._schema)
+        loop = program_loop(asyncio.get_running_loop())
         return Place(session, schema=self._schema, plugins=self._plugins, now=self._now, loop=loop)
 
     def _timed(self, conditions: Conditions) -> Conditions:
         return conditions if self._now is None else {"now": self._now, **conditions}
+
+
+async def _in_thread(place: Place, run: Callable[[], T]) -> T:
+    """Call a function in a thread. When cancelled, end it early, and wait until it no longer uses the connection.
+
+    The call ends after the task that runs, unless that is async, which is cancelled too.
+    """
+    running = asyncio.ensure_future(asyncio.to_thread(run))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        place.cancel()
+        while not running.done():  # the wait can be cancelled as well
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+        if not running.cancelled():
+            running.exception()  # asyncio reports an exception that is not read
+        raise

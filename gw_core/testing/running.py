@@ -23,6 +23,7 @@ from gw_core.runner.synchronous import (
     add_inline,
     inline_loop,
     items_of_batch,
+    program_loop,
     session_of,
     task_for,
     unstored_job,
@@ -30,9 +31,8 @@ from gw_core.runner.synchronous import (
 from gw_core.testing.clock import Clock
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-
     from gw_core.front_ends import Payload, TakesContext, TakesContextByName, TakesPayload, TaskFunction
+    from gw_core.runner.synchronous import ProgramLoop
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -179,11 +179,19 @@ class Place:
         schema: str,
         plugins: Sequence[Plugin],
         now: Time,
-        loop: AbstractEventLoop | None = None,
+        loop: ProgramLoop | None = None,
     ) -> None:
         self.session = session
+        self.is_cancelled = False
+        self._loop = loop
         self.clock = _clock(now)
         self.options: dict[str, Any] = {"schema": schema, "plugins": plugins, "loop": loop, "clock": self.clock}
+
+    def cancel(self) -> None:
+        """Cancel the async tasks that run here, and start no further job; from any thread."""
+        self.is_cancelled = True
+        if self._loop is not None:
+            self._loop.interrupt_all()
 
 
 def performed(
@@ -269,7 +277,7 @@ def drained(
     assert place.session is not None  # noqa: S101 - jobs wait in a database
     with ConnectionWorker(place.session, by_name, with_scheduled=with_scheduled, **place.options) as worker:
         while len(result) < limit:
-            attempt = worker.work_one()
+            attempt = None if place.is_cancelled else worker.work_one()
             if attempt is None:
                 return result
             _record(attempt, result, raises=raises)
@@ -282,7 +290,7 @@ def _record(attempt: Attempt, result: DrainResult, *, raises: bool) -> None:
     outcome = attempt.outcome
     if isinstance(outcome, Failed):
         # Ctrl-C, and the exceptions with which pytest fails or skips a test, end the drain in any case.
-        if raises or not isinstance(outcome.error, Exception):
+        if raises or not isinstance(outcome.error, Exception | SystemExit):
             raise outcome.error
         result.failed.append(FailedAttempt(attempt.job, outcome.error))
     elif isinstance(outcome, Returned):
@@ -308,10 +316,12 @@ def inline(
     def run(spec: JobSpec, payload: str | None, conn: object | None) -> Job:
         task = task_for(spec.task, tasks)
         options: dict[str, Any] = {"plugins": plugins, "steps": MemorySteps({})}
-        with TaskRunner(schema=schema, session=session_of(conn, schema), loop=inline_loop.get(), **options) as runner:
+        loop = inline_loop.get()
+        options["loop"] = None if loop is None else program_loop(loop)
+        with TaskRunner(schema=schema, session=session_of(conn, schema), **options) as runner:
             attempt = runner.run(task, unstored_job(spec, payload=payload, worker_id=runner.worker_id))
         attempts.append(attempt)
-        if attempt.error is not None and (raises or not isinstance(attempt.error, Exception)):
+        if attempt.error is not None and (raises or not isinstance(attempt.error, Exception | SystemExit)):
             raise attempt.error
         return attempt.job
 

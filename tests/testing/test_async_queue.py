@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -190,6 +191,91 @@ def test_time_limits_and_groups_are_those_of_a_drain(on_connection: OnConnection
             await queue.drain(limit=3)
 
     on_connection(program)
+
+
+def test_a_cancelled_drain_cancels_the_async_task_and_leaves_the_connection_alone(on_connection: OnConnection) -> None:
+    tasks, ran = TaskRegistry(), []
+
+    async def program(conn: Any, client: AsyncClient) -> None:
+        began = asyncio.Event()
+
+        @tasks.task
+        async def hang(payload: Any) -> None:
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ran.append(payload["n"])
+
+        for n in (1, 2):
+            await client.add(hang, {"n": n}, conn=conn)
+        queue = AsyncQueue(conn, tasks=tasks)
+        draining = asyncio.create_task(queue.drain())
+        await began.wait()
+        draining.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await draining
+
+        assert ran == [1]
+        assert [job.payload["n"] for job in await queue.enqueued()] == [2, 1], "the first is for later again"
+        await execute(conn, "select 1")
+
+    on_connection(program)
+
+
+def test_a_cancelled_drain_ends_after_the_task_that_runs_in_its_thread(on_connection: OnConnection) -> None:
+    tasks, ran, may_end = TaskRegistry(), [], threading.Event()
+
+    async def program(conn: Any, client: AsyncClient) -> None:
+        loop, began = asyncio.get_running_loop(), asyncio.Event()
+
+        @tasks.task
+        def work(payload: Any, context: JobContext) -> None:
+            loop.call_soon_threadsafe(began.set)
+            assert may_end.wait(DEADLINE)
+            context.add("later")
+            ran.append(payload["n"])
+
+        for n in (1, 2):
+            await client.add(work, {"n": n}, conn=conn)
+        queue = AsyncQueue(conn, tasks=tasks)
+        draining = asyncio.create_task(queue.drain())
+        await began.wait()
+        draining.cancel()
+        loop.call_soon(draining.cancel)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not draining.done()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await draining
+
+        assert ran == [1]
+        assert [job.task for job in await queue.enqueued()] == ["work", "later"]
+
+    on_connection(program)
+
+
+def test_a_cancelled_perform_cancels_its_async_task() -> None:
+    async def program() -> list[str]:
+        ended: list[str] = []
+        began = asyncio.Event()
+
+        async def hang(payload: Any) -> None:
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append("ended")
+
+        performing = asyncio.create_task(AsyncQueue().perform(hang))
+        await began.wait()
+        performing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await performing
+        return ended
+
+    assert asyncio.run(asyncio.wait_for(program(), DEADLINE)) == ["ended"]
 
 
 def test_assertions_take_functions_models_and_specs(on_connection: OnConnection) -> None:

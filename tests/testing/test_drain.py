@@ -132,16 +132,17 @@ def test_outcomes_are_settled_as_by_a_worker(client: Client, conn: Connection) -
             "give up": GiveUp("no"),
             "retry": RetryAfter(timedelta(days=1)),
             "snooze": Snooze(timedelta(days=2)),
+            "exit": SystemExit(3),
         }[payload["how"]]
 
-    for how in ("give up", "retry", "snooze"):
+    for how in ("give up", "retry", "snooze", "exit"):
         client.add("end", {"how": how}, conn=conn, queue_name="ends")
     result = drain(conn, tasks=tasks, raises=False)
 
-    assert [type(each.error) for each in result.failed] == [GiveUp, RetryAfter]
+    assert [type(each.error) for each in result.failed] == [GiveUp, RetryAfter, SystemExit]
     assert len(result.returned) == 1
-    retried, snoozed = enqueued(conn)
-    assert (retried.attempts, snoozed.attempts) == (1, 0)
+    exited, retried, snoozed = enqueued(conn)
+    assert (exited.attempts, retried.attempts, snoozed.attempts) == (1, 1, 0)
     assert timedelta(days=1) <= retried.run_at - retried.created_at < timedelta(days=1, minutes=10)
     assert timedelta(days=2) <= snoozed.run_at - snoozed.created_at < timedelta(days=2, minutes=10)
 

@@ -121,14 +121,18 @@ def test_inline_runs_a_job_where_it_is_added() -> None:
     assert [attempt.job.id for attempt in attempts][2:] == ids
 
 
-def test_inline_raises_what_the_task_raises_in_the_code_that_adds() -> None:
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
+def test_inline_raises_what_the_task_raises_in_the_code_that_adds(error: type[BaseException]) -> None:
+    def fail(payload: object) -> None:
+        raise error
+
     tasks = TaskRegistry()
-    tasks.register("fail", lambda payload: 1 / 0)
-    with Client(NOWHERE) as client, inline(tasks), pytest.raises(ZeroDivisionError):
+    tasks.register("fail", fail)
+    with Client(NOWHERE) as client, inline(tasks), pytest.raises(error):
         client.add("fail")
     with Client(NOWHERE) as client, inline(tasks, raises=False) as attempts:
         client.add("fail")
-    assert [type(attempt.error) for attempt in attempts] == [ZeroDivisionError]
+    assert [type(attempt.error) for attempt in attempts] == [error]
 
 
 def test_a_job_that_a_task_adds_inline_runs_too() -> None:
