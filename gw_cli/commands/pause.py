@@ -85,7 +85,8 @@ def resume(configuration: Configuration, targets: Targets, as_json: Json = False
     with open_to_change(configuration) as client:
         result = client.pauses.resume(*targets, by=operator())
     if not result.changed:
-        raise NothingMatchedError(f"{', '.join(map(quoted, targets))} is not paused; gw pauses lists what is")
+        are = "is" if len(targets) == 1 else "are"
+        raise NothingMatchedError(f"{', '.join(map(quoted, targets))} {are} not paused; gw pauses lists what is")
     done = {each: "resumed" if PauseTarget.parse(each) in result.targets else "not_paused" for each in targets}
     return report(done, result, as_json=as_json)
 
@@ -120,7 +121,8 @@ def end_time(text: str, now: datetime) -> datetime | timedelta:
         # The offset of that day: the clocks may change before it.
         return at.replace(tzinfo=None).astimezone()
     end = point_in_time("--until", text)
-    if end is None or (end <= now if isinstance(end, datetime) else end <= timedelta(0)):
+    # The database's clock decides whether a time is over.
+    if end is None or (isinstance(end, timedelta) and end <= timedelta(0)):
         raise InvalidInputError(f"--until {quoted(text)} is over; give a future time")
     return end
 

@@ -1,4 +1,5 @@
 -- Pause these targets; a target that is paused already gets the new end, reason and author, and keeps its start.
+-- With an end that is over, nothing changes: such a pause would not pause, and end the one that is there.
 insert into :GRAPHILE_WORKER_SCHEMA._private_gw_pauses as pauses (kind, name, until, reason, paused_by)
 select target.kind,
        target.name,
@@ -6,6 +7,7 @@ select target.kind,
        %(reason)s::text,
        coalesce(%(by)s::text, session_user::text)
   from unnest(%(kinds)s::text[], %(names)s::text[]) as target (kind, name)
+ where (%(until)s::timestamptz <= now()) is not true
 on conflict (kind, name) do update
   set paused_at = case when pauses.until <= now() then excluded.paused_at else pauses.paused_at end,
       until = excluded.until,

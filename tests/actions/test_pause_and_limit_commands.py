@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from support.cli_program import CliProgram
@@ -41,6 +41,15 @@ def test_what_was_not_paused_is_not_said_to_be_resumed(gw: CliProgram, queue: Qu
     assert (ended.code, [(each["target"], each["result"]) for each in ended.json]) == (
         0,
         [("task:mail", "resumed"), ("queue:slow", "not_paused")],
+    )
+
+
+def test_targets_of_which_none_is_paused_are_named_in_one_sentence(gw: CliProgram, queue: Queue) -> None:
+    ended = gw("resume", "task:mail", "queue:slow")
+
+    assert (ended.code, ended.err) == (
+        6,
+        "gw: 'task:mail', 'queue:slow' are not paused; gw pauses lists what is\n",
     )
 
 
@@ -126,5 +135,15 @@ def test_a_time_of_day_is_the_next_one(text: str, end: datetime) -> None:
 
 def test_other_ends_are_durations_and_times() -> None:
     assert end_time("+90m", NOW) == timedelta(minutes=90)
-    with pytest.raises(InvalidInputError):
-        end_time("2026-03-05T10:00:00Z", NOW)
+    # A time that is over by this machine's clock may lie ahead by the database's.
+    assert end_time("2026-03-05T10:00:00Z", NOW) == datetime(2026, 3, 5, 10, tzinfo=UTC)
+    for text in ("now", "-5m"):
+        with pytest.raises(InvalidInputError, match="is over"):
+            end_time(text, NOW)
+
+
+def test_an_end_that_is_over_is_rejected(gw: CliProgram, queue: Queue) -> None:
+    ended = gw("pause", "task:mail", "--until", "2020-03-05T10:00:00Z")
+
+    assert (ended.code, ended.err) == (2, "gw: the pause ends before it begins; give a future time\n")
+    assert gw("pauses", "--json").out == "[]\n"

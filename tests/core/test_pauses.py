@@ -16,6 +16,8 @@ from gw_core.errors import InvalidInputError
 from gw_core.events import JobCompleted
 from gw_core.front_ends import CheckStatus, ClaimEmpty, Pauses, PauseTarget, PoolListening
 
+DAY = timedelta(days=1)
+
 
 @pytest.fixture(autouse=True)
 def _without_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,6 +46,21 @@ def test_jobs_of_a_paused_task_wait_and_others_run(site: QueueFixture) -> None:
 
     assert (result.changed, result.unconfirmed) == (1, ())
     assert ran.entries == [2, 1]
+
+
+@pytest.mark.parametrize("target", ["task:paused", "queue:paused", "cron:paused"])
+def test_an_end_that_is_over_by_the_servers_clock_changes_nothing(site: QueueFixture, target: str) -> None:
+    pauses = site.client.pauses
+    with pytest.raises(InvalidInputError, match="ends before it begins"):
+        pauses.pause(target, until=site.now() - DAY)
+    assert pauses.list() == []
+
+    pauses.pause(target, by="ada")
+    before = pauses.list()
+    with pytest.raises(InvalidInputError, match="ends before it begins"), site.hands.transaction():
+        pauses.pause(target, until=site.now() - DAY, conn=site.hands)
+    assert pauses.list() == before
+    pauses.resume(target)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ WAIT: Final = Call("wait", {"seconds": 0.01})
 """Between two checks which workers have confirmed a change."""
 
 
+_IS_OVER: Final = "the pause ends before it begins; give a future time"
+
 NEW_REVISION: Final = Call("claim_rules_change")
 """Returns the new revision of the rules; the transaction keeps all others from changing them."""
 
@@ -145,7 +147,7 @@ def pausing(
     yield from usable(schema, timeout)
     change = Call("pause_set", values)
     lock = partial(_lock_queues, schema)
-    record = partial(_record, "pause", by, schema, reason=reason, until=until)
+    record = partial(_record_pause, by, schema, reason=reason, until=until)
     waits = _bind_claims(checked)
     return (yield from changing(change, timeout, then=lock, target_of=_target, waits=waits, record=record))
 
@@ -167,6 +169,12 @@ def resuming(
     record = partial(_record, "resume", by, schema)
     waits = _bind_claims(checked)
     return (yield from changing(change, timeout, then=release, target_of=_target, waits=waits, record=record))
+
+
+def _record_pause(by: str | None, schema: str, changed: Rows, **details: Any) -> Steps[None]:
+    if not changed:
+        raise InvalidInputError(_IS_OVER)
+    yield from _record("pause", by, schema, changed, **details)
 
 
 def _record(action: str, by: str | None, schema: str, changed: Rows, **details: Any) -> Steps[None]:
@@ -269,7 +277,7 @@ def _end_columns(until: datetime | timedelta | None) -> dict[str, Any]:
     """Return the end as a time, or as seconds by the database's clock. Raises `InvalidInputError`."""
     if isinstance(until, timedelta):
         if until <= timedelta(0):
-            raise InvalidInputError("the pause ends before it begins; give a future time")
+            raise InvalidInputError(_IS_OVER)
         return {"until": None, "seconds": check_from_now("the end of the pause", until).total_seconds()}
     if until is not None and not isinstance(until, datetime):
         raise InvalidInputError(f"until must be an aware datetime or a timedelta, not {type(until).__name__}")
