@@ -29,6 +29,7 @@ PLURAL_ANYWAY = {
     "formatting.count(task.activity.failed_lately)": "an alert begins at several",
     "formatting.count(task.jobs[JobState.FAILED])": "an alert begins at several",
     "formatting.count(total if total.value >= least else Count(least, Quality.AT_LEAST))": "an estimate of all jobs",
+    "len(alive)": "a single worker has words of its own",
     "job.locked_by": "a name, before a verb",
     "skipped.locked_by": "a name, before a verb",
 }

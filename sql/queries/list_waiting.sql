@@ -1,5 +1,6 @@
 -- The jobs that wait for others, oldest first, with how many of these have not ended: one that waits or those that wait
 -- for it, by its id; the one of a key; or all. Jobs are looked up one by one: a join could read their whole table.
+-- One that is gone has ended, also before a worker takes note of that.
 select
   waiting.job_id,
   (select tasks.identifier from :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks where tasks.id = waits.task_id),
@@ -20,15 +21,15 @@ cross join lateral (
 ) as waits
 cross join lateral (
   select count(*) as jobs,
-         count(*) filter (
-           where (
-             select jobs.locked_at is null and jobs.attempts >= jobs.max_attempts
-               from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
-              where jobs.id = edges.job_id
-           )
-         ) as failed,
+         count(*) filter (where member.has_failed) as failed,
          (pg_catalog.array_agg(edges.job_id order by edges.job_id))[1:10] as first_ids
     from :GRAPHILE_WORKER_SCHEMA._private_gw_edges as edges
+   cross join lateral (
+           select jobs.locked_at is null and jobs.attempts >= jobs.max_attempts as has_failed
+             from :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
+            where jobs.id = edges.job_id
+           offset 0
+         ) as member
    where edges.waiting_id = waiting.job_id
 ) as open
 where waiting.released_at is null

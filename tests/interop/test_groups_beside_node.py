@@ -27,7 +27,7 @@ def test_members_that_node_ends_end_the_group(site: MixedQueue) -> None:
         site.wait_until_settled([group.id])
 
     # Node knows nothing of groups: a worker of ours checks those that were not checked for 45 seconds.
-    assert [each.id for each in site.client.groups.list()] == [group.id]
+    assert [(each.id, each.open) for each in site.client.groups.list()] == [(group.id, 0)]
     site.run(A_MINUTE_LATER)
     with site.gw_running({"last": NOTES["python"]}):
         site.wait_for(41)

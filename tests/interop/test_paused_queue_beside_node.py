@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 
 import pytest
 from mixed_workers import NOTES, WAITS, Kind, MixedQueue
@@ -43,6 +44,29 @@ def test_a_paused_queue_stays_closed_for_node(site: MixedQueue) -> None:
         site.run("delete from _private_jobs where locked_at is null")
         site.wait_until_settled()
     assert holder(site) is None
+
+
+def test_a_pause_that_no_worker_of_ours_ends_stays_listed(site: MixedQueue) -> None:
+    """Node does not know when the pause ends, so the queue stays closed."""
+    node = Kind(NEWEST).node
+    with node.running(site.url, {"noted": NOTES["node"]}, "--poll-interval", "50"):
+        site.wait_until_node_listens()
+        site.client.pauses.pause("queue:slow", "task:other", until=timedelta(milliseconds=1))
+        job = site.client.add("noted", queue_name="slow")
+        site.client.add("noted")
+        site.wait_for(1)
+
+        assert [str(each.target) for each in site.client.pauses.list()] == ["queue:slow"]
+        report = site.client.jobs.show(job.id)
+        assert report is not None
+        assert report.reasons[0].code == "paused"
+        [found] = [each for each in site.client.doctor.findings() if each.check == "pauses"]
+        assert (found.status, found.fix) == ("warning", "gw resume queue:slow")
+
+        assert site.client.pauses.resume("queue:slow").changed == 1
+        site.wait_for(2)
+        site.wait_until_settled()
+    assert site.client.pauses.list() == []
 
 
 def test_a_job_that_node_runs_through_a_pause_keeps_its_queue_serial(site: MixedQueue) -> None:

@@ -170,6 +170,11 @@ class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether a check could read what it needs."""
         return check not in self.left_out and all(check != name for name, _ in self.not_checked)
 
+    @property
+    def has_workers_without_heartbeat(self) -> bool:
+        """Whether a worker without heartbeats holds a job, as in other languages: it may have any task."""
+        return any(not each.has_heartbeat and (each.lock_age or STALE_LOCK) < STALE_LOCK for each in self.holders)
+
 
 def diagnose(facts: DoctorFacts) -> list[Finding]:
     """Return a finding for each check, in the order of the report."""
@@ -471,7 +476,7 @@ def _backlog(facts: DoctorFacts) -> Found:
                 fix = "gw resume, with the target" if is_paused else "gw limit changes it"
                 message = f"jobs of the task {task} have been due for {_rounded(age)}, because {reason.message}"
                 yield WARNING, message, fix
-        elif facts.served_tasks is None or task in facts.served_tasks:
+        elif facts.served_tasks is None or task in facts.served_tasks or facts.has_workers_without_heartbeat:
             served.append((task, age))
         elif age > MAX_UNSERVED:
             message = f"jobs of the task {task} have been due for {_rounded(age)}, and no live worker has this task"
@@ -479,7 +484,8 @@ def _backlog(facts: DoctorFacts) -> Found:
     if served and served[0][1] > MAX_BACKLOG:
         task, age = served[0]
         why, fix = "no worker claimed it", "gw queues; gw tasks: a locked queue, an unknown task, or too few workers"
-        if facts.has_heartbeats and facts.is_known("workers") and not facts.live_workers:
+        is_known = facts.has_heartbeats and facts.is_known("workers") and not facts.has_workers_without_heartbeat
+        if is_known and not facts.live_workers:
             why, fix = "there is no live worker", _command(facts, "run")
         elif field := next((each.field for each in facts.limits if each.task == task), None):
             why = f"{why}; its task, {task}, is limited for each {field}"

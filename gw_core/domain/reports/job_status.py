@@ -245,8 +245,11 @@ def _of_workers(job: Job, around: JobFacts) -> Iterator[Reason]:
         message = "no worker sends heartbeats here, so there may be none; workers in other languages send none"
         yield Reason(ReasonCode.NO_HEARTBEAT, message, True)
     elif known_by(job.task, alive) == ():
-        none = "the only live worker does not know" if len(alive) == 1 else f"none of {len(alive)} live workers knows"
-        yield Reason(ReasonCode.NO_WORKER_FOR_TASK, f"{none} the task {job.task}", True)
+        who = "the only worker that sends heartbeats does not know"
+        if len(alive) > 1:
+            who = f"none of {len(alive)} workers that send heartbeats knows"
+        message = f"{who} the task {job.task}; workers in other languages send none"
+        yield Reason(ReasonCode.NO_WORKER_FOR_TASK, message, True)
     if flags := ", ".join(name for name in job.flags if name != GROUP_FLAG):
         yield Reason(ReasonCode.FLAGGED, f"workers that forbid one of its flags skip it: {flags}", True)
 
