@@ -25,7 +25,7 @@ from gw_cli.settings import Configuration
 from gw_cli.settings.typer_options import OptionGroup
 from gw_cli.typos import doubt_about
 from gw_core import JobState
-from gw_core.errors import InvalidInputError
+from gw_core.errors import DatabaseUnavailableError, InvalidInputError
 from gw_core.front_ends import FrontEnd, NameKind, counted, operator_name
 from gw_core.selection.values import Text
 
@@ -199,13 +199,20 @@ def _carry_out(batches: Iterator[ActionResult], answer: Answer, wanted: Selectio
                 answer.take(batch)
                 if interrupted():
                     raise KeyboardInterrupt
-        except BaseException:
-            answer.break_off()
+        except BaseException as error:
+            answer.break_off(rest_of(error, "jobs of the batch that was under way"))
             raise
     if answer.is_empty and not allow_none:
         raise NothingMatchedError(f"no job matches {quoted(str(wanted))}; nothing was {answer.verb.past.lower()}")
     verdict = answer.end()
     return ExitCode.OK if allow_none and verdict is ExitCode.NOT_FOUND else verdict
+
+
+def rest_of(error: BaseException, under_way: str) -> str:
+    """Return what is known of everything beyond the batches that were done before an error."""
+    if isinstance(error, DatabaseUnavailableError):  # the answer to a commit may be what was lost
+        return f"the {under_way} may be done too"
+    return "the others are as they were"
 
 
 @contextmanager
@@ -276,13 +283,13 @@ class Answer:
             return ExitCode.OK
         return ExitCode.NOT_FOUND if self._not_found == self.skipped and not self.done else ExitCode.FAILED
 
-    def break_off(self) -> None:
+    def break_off(self, rest: str) -> None:
         """Say what was done before it ended early: that stays done."""
         with suppress(output.BrokenOutput):
             self._records.end()
         if self.is_empty:
             return
-        stderr.note(f"{self._sum()} of {self._total:,} before this ended; the others are as they were.")
+        stderr.note(f"{self._sum()} of {self._total:,} before this ended; {rest}.")
 
     def _sum(self) -> str:
         skipped = f", skipped {self.skipped}" if self.skipped else ""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import shlex
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from gw_cli import stderr
 from gw_cli.settings import Configuration, table
 from gw_cli.settings.used_connections import remember_use
+from gw_core.errors import DatabaseUnavailableError
 
 if TYPE_CHECKING:
     from gw_core import Client
@@ -36,18 +39,20 @@ def open_client(configuration: Configuration, **options: Any) -> Client:
     )
 
 
-def open_to_change(configuration: Configuration, kind: str = "operator") -> Client:
-    """Return a client like `open_client`, after checking that this version supports the schema.
+@contextmanager
+def open_to_change(configuration: Configuration, kind: str = "operator") -> Iterator[Client]:
+    """Provide a client like that of `open_client`, after checking that this version supports the schema.
 
-    `kind` is the kind of role that the command needs.
+    `kind` is the kind of role that the command needs. If the connection is lost, a note admits that the change may
+    be done: a script that repeats it would otherwise add its job twice.
     """
-    client = open_client(configuration)
-    try:
+    with open_client(configuration) as client:
         client.check_schema(kind)
-    except BaseException:
-        client.close()
-        raise
-    return client
+        try:
+            yield client
+        except DatabaseUnavailableError:
+            stderr.note("The last change may be done, because the connection was lost; check before you repeat it.")
+            raise
 
 
 def password_source(configuration: Configuration) -> Callable[[], str] | None:

@@ -13,7 +13,7 @@ from gw_cli import output, stderr
 from gw_cli.bulk_command import PROGRESS_SECONDS, interruptions
 from gw_cli.exit_codes import ExitCode
 from gw_cli.job_files import Entry, job_bytes, read
-from gw_core.errors import InvalidInputError
+from gw_core.errors import DatabaseUnavailableError, InvalidInputError
 from gw_core.events import JobAdded
 from gw_core.front_ends import counted
 
@@ -42,6 +42,8 @@ class Import(msgspec.Struct):
     skipped: int = 0
     through: int = 0
     """The last line that was dealt with."""
+    sent: int = 0
+    """The last line of the batch that was sent last."""
     _is_counting: bool = False
     """Whether the jobs that were added are counted by their events, which a unique job that is there does not have."""
     _began: float = msgspec.field(default_factory=time.monotonic)
@@ -72,6 +74,7 @@ class Import(msgspec.Struct):
         stderr.note(f"line {line} was skipped: {reason}")
 
     def _store(self, jobs: Jobs, through: int) -> None:
+        self.sent = through
         if not self._is_counting and any(spec.unique_for is not None for _, spec in jobs):
             self.client.events.on(JobAdded, self._count)
             self._is_counting = True
@@ -125,18 +128,24 @@ def add_from(
     work = Import(client, skip, source)
     try:
         work.run(read(source, as_csv=as_csv, defaults=defaults))
-    except BaseException:
-        if work.through:
-            stderr.note(
-                f"Added {counted(work.added, 'job')} of the lines up to {work.through}, which stay; "
-                "nothing of the later lines was added."
-            )
+    except BaseException as error:
+        if stays := _what_stays(work, is_lost=isinstance(error, DatabaseUnavailableError)):
+            stderr.note(stays)
         raise
     record = {"added": work.added, "skipped": work.skipped, "last_line": work.through}
     output.answer(f"Added {counted(work.added, 'job')}", plain=str(work.added), record=record, as_json=as_json)
     if work.skipped:
         stderr.note(f"{counted(work.skipped, 'line')} of {work.through} skipped.")
     return ExitCode.FAILED if work.skipped else ExitCode.OK
+
+
+def _what_stays(work: Import, *, is_lost: bool) -> str:
+    """Return what an import has done that ends early; with `is_lost`, the answer to its last batch may be missing."""
+    added = f"Added {counted(work.added, 'job')} of the lines up to {work.through}, which stay" if work.through else ""
+    if is_lost and work.sent > work.through:
+        may = f"the lines {work.through + 1} to {work.sent} may have been added too"
+        return f"{added}; {may}." if added else f"{may.capitalize()}."
+    return f"{added}; nothing of the later lines was added." if added else ""
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:

@@ -22,7 +22,6 @@ from gw_core.front_ends import FrontEnd
 
 if TYPE_CHECKING:
     from gw_core import Client
-    from gw_core.front_ends import Cleanup, OnThreads
 
 HISTORY: Final = "expired-history"
 WHAT: Final = ("failed-jobs", "unused-tasks", "unused-queues", HISTORY)
@@ -64,15 +63,7 @@ def cleanup(
     with open_to_change(configuration) as client:
         if "failed-jobs" in chosen and not (dry_run or yes):
             yield _question(client, age)
-        queue = [each for each in chosen if each != HISTORY]
-        if dry_run:
-            rows = _counts(client.cleanup, queue, sorted(kept), age)
-        else:
-            rows = [_clear(client.cleanup, each, sorted(kept), age) for each in queue]
-        if HISTORY in chosen:
-            history = client.history
-            count = history.status().expired_partitions if dry_run else len(history.expire())
-            rows.append({"target": HISTORY, "count": count, "dry_run": dry_run})
+        rows = (_counts if dry_run else _clear)(client, chosen, sorted(kept), age)
     output.records(rows, DELETED, as_json=as_json)
 
 
@@ -107,27 +98,41 @@ def _question(client: Client, age: timedelta | None) -> Question:
 
 
 def _counts(
-    cleanup: Cleanup[OnThreads], chosen: Sequence[str], keep: Sequence[str], age: timedelta | None
+    client: Client, chosen: Sequence[str], keep: Sequence[str], age: timedelta | None
 ) -> list[dict[str, object]]:
     """Count what a run would delete, each kind after those before it are gone."""
     from gw_core.front_ends import CleanupTarget
 
-    kinds = [CleanupTarget(each) for each in chosen]
-    counts = [cleanup.count(each, keep, after=kinds[:place], older_than=age) for place, each in enumerate(kinds)]
-    return [{"target": each.value, "count": count, "dry_run": True} for each, count in zip(kinds, counts, strict=True)]
+    kinds = [CleanupTarget(each) for each in chosen if each != HISTORY]
+    counts = {
+        each.value: client.cleanup.count(each, keep, after=kinds[:place], older_than=age)
+        for place, each in enumerate(kinds)
+    }
+    if HISTORY in chosen:
+        counts[HISTORY] = client.history.status().expired_partitions
+    return [{"target": target, "count": count, "dry_run": True} for target, count in counts.items()]
 
 
-def _clear(cleanup: Cleanup[OnThreads], what: str, keep: Sequence[str], age: timedelta | None) -> dict[str, object]:
+def _clear(
+    client: Client, chosen: Sequence[str], keep: Sequence[str], age: timedelta | None
+) -> list[dict[str, object]]:
     from gw_core.front_ends import CleanupTarget
 
-    count, by = 0, bulk_command.operator()
+    counts, by = dict.fromkeys(chosen, 0), bulk_command.operator()
     with bulk_command.interruptions() as interrupted:
         try:
-            for deleted in cleanup.delete_in_batches(CleanupTarget(what), keep, older_than=age, by=by):
-                count += deleted
-                if interrupted():
-                    raise KeyboardInterrupt
-        except BaseException:
-            stderr.note(f"Deleted {count} of {what} before this ended; the others are as they were.")
+            for what in chosen:
+                if what == HISTORY:
+                    counts[what] = len(client.history.expire())
+                    continue
+                for deleted in client.cleanup.delete_in_batches(CleanupTarget(what), keep, older_than=age, by=by):
+                    counts[what] += deleted
+                    if interrupted():
+                        raise KeyboardInterrupt
+        except BaseException as error:
+            done = ", ".join(f"{count} of {what}" for what, count in counts.items() if count)
+            if done:
+                rest = bulk_command.rest_of(error, "rows of the batch that was under way")
+                stderr.note(f"Deleted {done} before this ended; {rest}.")
             raise
-    return {"target": what, "count": count, "dry_run": False}
+    return [{"target": what, "count": count, "dry_run": False} for what, count in counts.items()]

@@ -139,6 +139,8 @@ class NoConnectionError(GraphileWorkerError):
 class DatabaseUnavailableError(DatabaseError):
     """The server cannot be reached or went away; trying again later may succeed.
 
+    A change whose answer was lost may be done: with `unique_for`, adding the job again adds it once.
+
     Example: docs/api/errors.md
     """
 

@@ -162,6 +162,38 @@ def test_what_cannot_be_cleared_away_is_named(gw: CliProgram, queue: Queue) -> N
     assert (ended.code, "'everything' is not a cleanup target" in ended.err) == (2, True)
 
 
+def test_a_cleanup_that_ends_early_reports_what_it_deleted_before(gw: CliProgram, queue: Queue) -> None:
+    queue.failed()
+    unused(queue)
+    queue.rows(
+        "create function public.keep() returns trigger language plpgsql as 'begin raise exception ''kept''; end'"
+    )
+    queue.rows("create trigger keep before delete on graphile_worker._private_tasks execute function public.keep()")
+    try:
+        ended = gw("cleanup", "failed-jobs", "unused-tasks", "--yes")
+    finally:
+        queue.rows("drop trigger keep on graphile_worker._private_tasks")
+        queue.rows("drop function public.keep()")
+
+    first, second = ended.err.splitlines()
+    assert (ended.code, ended.out) == (1, "")
+    assert first == "Deleted 1 of failed-jobs before this ended; the others are as they were."
+    assert second.startswith("gw: ")
+    assert queue.ids() == []
+
+
+def test_a_cleanup_that_ends_at_history_reports_what_it_deleted_before(gw: CliProgram, queue: Queue) -> None:
+    queue.failed()
+    queue.rows("alter function graphile_worker._private_gw_expire_history() rename to away")
+    try:
+        ended = gw("cleanup", "failed-jobs", "expired-history", "--yes")
+    finally:
+        queue.rows("alter function graphile_worker.away() rename to _private_gw_expire_history")
+
+    assert ended.code != 0
+    assert ended.err.startswith("Deleted 1 of failed-jobs before this ended; the others are as they were.\n")
+
+
 # -- races ---------------------------------------------------------------------------------------------------------
 
 
