@@ -67,10 +67,15 @@ def program(arguments: Sequence[str]) -> int:
 
 def _interruption_behind(problem: BaseException) -> KeyboardInterrupt | None:
     """Return the Ctrl-C that an error followed from, such as that of a pipeline that could not end."""
-    seen: BaseException | None = problem
-    while seen is not None and not isinstance(seen, KeyboardInterrupt):
-        seen = seen.__cause__ or seen.__context__
-    return seen
+    # An error that is raised again from one of its consequences closes a circle, which has no end.
+    passed: list[BaseException] = []
+    behind: BaseException | None = problem
+    while behind is not None and behind not in passed:
+        if isinstance(behind, KeyboardInterrupt):
+            return behind
+        passed.append(behind)
+        behind = behind.__cause__ or behind.__context__
+    return None
 
 
 def _complete(words: Sequence[str]) -> int:
@@ -154,6 +159,9 @@ def _end(code: int) -> NoReturn:
     """End the process; after a signal, end it by the same signal, so that the caller can see it."""
     output.let_go()
     garbage_collection.skip_the_last()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # An impatient Ctrl-C ends the process now, or soon anyway; it prints no traceback of a hook.
+        signal.signal(signal.SIGINT, signal.SIG_IGN if code in ASKED_TO_END else signal.SIG_DFL)
     if code in ASKED_TO_END:
         _run_exit_hooks(code)
         sys.stderr.flush()

@@ -33,6 +33,7 @@ from gw_core.domain.rules.supervision import (
     decide,
     exit_code_of,
     exit_description,
+    exit_words,
 )
 from gw_core.execution.child_process import PassOn
 from gw_core.processes.process import WorkerProcess
@@ -288,7 +289,7 @@ class Supervisor:
             ProcessEnded(
                 number=process.number,
                 pid=process.pid,
-                exit_reason=exit_description(process.code or 0),
+                exit_reason=(exit_words if process.was_killed else exit_description)(process.code or 0),
                 graceful=graceful,
                 restart_in=restart_in,
                 stops_all=stops_all,

@@ -68,9 +68,10 @@ class JobLog(_ProcessLog):
 
     def __init__(self, logger: logging.Logger | None = None, *, log_startup: bool = True) -> None:
         super().__init__(get_logger("core", logger))
-        self._log_startup = self._core.info if log_startup else self._core.debug
         self._worker = get_logger("worker", logger)
         self._cron = get_logger("cron", logger)
+        self._log_startup = self._core.info if log_startup else self._core.debug
+        self._warn_at_startup = self._cron.warning if log_startup else self._cron.debug
         self._completions = CompletionLog(self._worker)
 
     def attach(self, events: Events) -> None:
@@ -86,7 +87,7 @@ class JobLog(_ProcessLog):
             source = f" from {event.crontab}" if event.crontab else ""
             self._log_startup("%s%s", counted(event.crontab_items, "cron item"), source)
         if event.unknown_tasks:
-            self._cron.warning(
+            self._warn_at_startup(
                 "This worker has no task for these cron items; their jobs wait for another worker: %s",
                 _quoted(event.unknown_tasks),
             )
@@ -142,7 +143,8 @@ class JobLog(_ProcessLog):
         self._completions.flush(event.worker_id)
         if event.unsettled:
             self._core.error(
-                "%s could not be recorded before the worker stopped; release their jobs with: gw unlock %s",
+                "%s could not be recorded before the worker stopped; to run their jobs again, release them with: "
+                "gw unlock %s",
                 counted(event.unsettled, "outcome"),
                 event.worker_id,
                 extra={"worker_id": event.worker_id},

@@ -289,7 +289,7 @@ class ClientSource(DataSource):
         try:
             return self.front_end.snapshot(recovery=self.info.recovery, with_locks=False)
         except SchemaMissingError as error:
-            raise self._with_schemas(error) from error
+            raise self._with_schemas(error) from error.__cause__  # never from itself
 
     def _with_schemas(self, error: SchemaMissingError) -> SchemaMissingError:
         """Return the error with the names of the schemas that have a queue."""

@@ -45,6 +45,10 @@ gw_cli.main.EXIT_HOOKS_TIMEOUT = 60
 atexit.register(pathlib.Path("farewell").write_text, "all sent")
 """
 HANGING = "atexit.register(threading.Event().wait)"
+INTERRUPTED = """
+import os, signal
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+"""
 
 WAITING = """
 import pathlib
@@ -451,6 +455,7 @@ def test_a_signal_ends_a_run_gracefully_and_by_that_signal(
     [
         pytest.param(SENDING, -signal.SIGTERM, ["all sent"], id="is called"),
         pytest.param(HANGING, 128 + signal.SIGTERM, [], id="cannot hold it up"),
+        pytest.param(INTERRUPTED, -signal.SIGTERM, [], id="is not interrupted"),
     ],
 )
 def test_what_a_task_registered_for_the_end_of_the_process(
@@ -464,7 +469,7 @@ def test_what_a_task_registered_for_the_end_of_the_process(
         ended = running.end()
 
     assert [path.read_text() for path in shell.folder.glob("farewell")] == farewell
-    assert ended.code == code
+    assert (ended.code, "Traceback" in ended.err) == (code, False)
 
 
 def test_a_task_that_never_ends_is_returned_when_the_grace_period_ends(shell: Shell, database_url: str) -> None:

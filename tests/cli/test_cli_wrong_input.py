@@ -354,6 +354,23 @@ def test_an_app_that_cannot_be_loaded_is_named(shell: Shell, app: str) -> None:
     assert "Traceback" not in ended.err
 
 
+CIRCLE = """
+first, second = ValueError("first"), ValueError("second")
+first.__cause__, second.__cause__ = second, first
+raise first
+"""
+
+
+@pytest.mark.acceptance
+def test_an_error_in_a_circle_of_causes_ends_the_command(shell: Shell) -> None:
+    shell.write("circle.py", CIRCLE)
+
+    ended = shell.gw("run", "--once", "--app", "circle:app")
+
+    assert (ended.code, ended.out) == (8, "")
+    assert "ValueError: first" in ended.err
+
+
 BROKEN = "import hello\n\n\ndef broken(payload):\n    pass\n\n\nraise KeyError('no\\x1bsuch')\n"
 
 

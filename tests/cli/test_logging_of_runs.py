@@ -196,11 +196,12 @@ def test_the_crontab_beside_the_tasks_is_used_and_its_unknown_tasks_are_reported
     shell.write("project/tasks/hello.py", "def hello(payload): ...\n")
     shell.write("project/crontab", "* * * * * hello\n0 4 29 2 * nobody\n")
 
-    ran = shell.gw("run", "--once", "--cron", "--tasks", "project/tasks", "--log-time", "never")
+    run = ("run", "--once", "--cron", "--tasks", "project/tasks", "--log-time", "never")
+    alone, together = shell.gw(*run).err, shell.gw(*run, "--processes", "2").err
 
-    assert "[core] INFO: 2 cron items from project/crontab\n" in ran.err
-    assert "[cron] WARNING: This worker has no task for these cron items" in ran.err
-    assert ran.err.count("'nobody'") == 1
+    assert "[core] INFO: 2 cron items from project/crontab\n" in alone
+    assert "[cron] WARNING: This worker has no task for these cron items" in alone
+    assert [alone.count("'nobody'"), together.count("'nobody'")] == [1, 1]
 
 
 @pytest.mark.parametrize(("value", "is_debug"), [("1", True), ("0", False)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -142,3 +143,23 @@ def test_a_command_makes_few_connections_and_round_trips(
     print(*statements, sep="\n")
     assert {name for name, _ in statements} == sessions
     assert len(statements) <= most
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "gw_cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+from gw_cli.__main__ import main
+main()
+"""
+
+
+def test_a_ctrl_c_during_the_imports_prints_no_traceback() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, "--version"], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

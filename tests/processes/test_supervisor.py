@@ -152,6 +152,7 @@ def test_what_does_not_end_is_killed_after_the_grace_period(monkeypatch: pytest.
             assert stop(running) == 128 + signal.SIGKILL
     assert watch.seconds < 30
     assert [event.numbers for event in running.recorded.of(ProcessesKilled)] == [(1, 2)]
+    assert {event.exit_reason for event in running.recorded.of(ProcessEnded)} == {"was ended by SIGKILL"}
 
 
 def test_only_what_has_not_ended_by_then_is_killed() -> None:

@@ -99,6 +99,14 @@ def test_a_database_that_is_away_is_a_code_and_a_sentence() -> None:
     assert found.stderr.startswith("gw: the database cannot be reached")
 
 
+def test_a_database_without_a_queue_is_a_code_and_a_sentence(empty_database_url: str) -> None:
+    found = ran("--once", "--connection", empty_database_url)
+
+    assert found.returncode == 5
+    assert found.stdout == ""
+    assert found.stderr.startswith("gw: schema 'graphile_worker' is not installed or incomplete")
+
+
 def test_a_missing_database_address_is_reported_immediately() -> None:
     found = ran("--once")
 
