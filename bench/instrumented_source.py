@@ -44,6 +44,8 @@ class Tick:
     """
 
     screen: str
+    opens: bool = False
+    """Whether a screen opened in it: what it shows was asked for the first time, beside what every refresh asks."""
     wall: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     server: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     processor: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -51,7 +53,7 @@ class Tick:
 
 
 class InstrumentedSource(ClientSource):
-    """A queue in a database, watched: `ticks` has what was seen, `screen` is for others to set.
+    """A queue in a database, watched: `ticks` has what was seen, `screen` and `opens` are for others to set.
 
     What is asked at each tick is the lane `HOT`; what is asked every few seconds has a lane of its own.
     """
@@ -59,6 +61,7 @@ class InstrumentedSource(ClientSource):
     def __init__(self, conninfo: str) -> None:
         super().__init__(partial(Client, conninfo), QueueInfo(where=described(conninfo), schema="graphile_worker"))
         self.screen = ""
+        self.opens = False
         self._tick: Tick | None = None
         # An hour has 18,000 ticks, and the benchmark watches the memory of this process: a file keeps them.
         self._file = NamedTemporaryFile("w", prefix="gw-bench-ticks-", buffering=1)  # noqa: SIM115 - deleted with it
@@ -90,7 +93,8 @@ class InstrumentedSource(ClientSource):
         self._times.take()
         if self._tick is not None:
             tick = self._tick
-            self._file.write(json.dumps((tick.screen, tick.wall, tick.server, tick.processor, tick.statements)) + "\n")
+            costs = (tick.wall, tick.server, tick.processor, tick.statements)
+            self._file.write(json.dumps((tick.screen, tick.opens, *costs)) + "\n")
         self._tick = Tick(self.screen)
 
     def count_locks(self) -> timedelta | None:
@@ -110,6 +114,9 @@ class InstrumentedSource(ClientSource):
         tick = self._tick
         if tick is None:
             return
+        tick.screen = self.screen  # a screen that opens asks before the next snapshot
+        if self.opens:
+            tick.opens, self.opens = True, False
         tick.wall[lane] += wall
         tick.processor[lane] += processor_time
         tick.server[lane] += sum(durations.values())

@@ -95,7 +95,7 @@ MAX_SIZED: Final = 1_000_000
 TILES: Final = {
     "ready": "state:ready",
     "running": "state:running",
-    "waiting": "state:scheduled,backoff",
+    "later": "state:scheduled,waiting,backoff",
     "failed": "state:failed",
 }
 """What a click on a tile lists."""
@@ -110,8 +110,8 @@ class OverviewQuery(Query):
 
     every: ClassVar[timedelta | None] = timedelta(seconds=5)
 
-    with_sizes: bool = False
-    """Also count the jobs of every named queue: where that takes the server little."""
+    is_small: bool = True
+    """Whether the table is searched for errors, and every named queue counted: where that takes the server little."""
     with_held: bool = False
     """Also ask what waits in locked queues: worth it while a worker is gone."""
     step: timedelta = timedelta(seconds=HOUR_RANGE.seconds)
@@ -122,7 +122,7 @@ class OverviewQuery(Query):
 
     def _parts(self, source: DataSource) -> Iterator[tuple[str, Callable[[], object]]]:
         """Yield what to ask, under the name that it has in the sample."""
-        if self.with_sizes:
+        if self.is_small:
             yield "sizes", source.queue_sizes
         yield "errors", partial(self._errors, source)
         if self.with_held:
@@ -132,18 +132,21 @@ class OverviewQuery(Query):
         yield "crontabs", source.crontabs
         yield "findings", source.findings
 
-    @staticmethod
-    def _errors(source: DataSource) -> Sequence[FoundJob] | None:
+    def _errors(self, source: DataSource) -> Sequence[FoundJob] | None:
         """Return some jobs with errors, to show why: the latest permanent failures, and a few that wait for a retry.
 
-        None is unknown: nothing was found, and not all of it could be read.
+        None is unknown: nothing was found, and not all of it could be read. No index has the jobs that wait for a
+        retry. In a large table only the jobs that come due next are searched, because most retries come soon.
         """
+        ended, retried = [JobState.FAILED], [JobState.BACKOFF]
+        searched = retried if self.is_small else [*retried, JobState.SCHEDULED, JobState.WAITING]
         pages = [
-            known(partial(source.page, Selection.of(state=state), limit=MAX_ERRORS, timeout=ERRORS_TIMEOUT))
-            for state in (JobState.FAILED, JobState.BACKOFF)
+            known(partial(source.page, Selection.of(state=states), limit=MAX_ERRORS, timeout=ERRORS_TIMEOUT))
+            for states in (ended, searched)
         ]
-        found = [job for page in pages if page is not None for job in page.jobs]
-        return None if None in pages and not found else found
+        found = [job for page in pages if page is not None for job in page.jobs if job.state in (*ended, *retried)]
+        was_read = all(page is not None and (page.is_full or page.after is None) for page in pages)
+        return found if found or was_read else None
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         with Horizontal(id="tiles"):
             yield Tile("ready", id="ready")
             yield Tile("running", id="running")
-            yield Tile("scheduled", "backoff", id="waiting")
+            yield Tile("scheduled", "backoff", id="later")
             yield Tile("failed", id="failed")
         with Horizontal(id="charts"):
             yield Bars("done", formatting.rate, id="done")
@@ -208,7 +211,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         snapshot = self.state.snapshot
         is_small = snapshot is not None and snapshot.total is not None and snapshot.total.value <= MAX_SIZED
         step = timedelta(seconds=self._long_range.seconds)
-        return kind(with_sizes=is_small, with_held=self._has_dead, step=step)
+        return kind(is_small=is_small, with_held=self._has_dead, step=step)
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
         if self.is_mounted:
@@ -275,11 +278,10 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
             alive,
         )
         later = [self._count(state, snapshot) for state in (JobState.SCHEDULED, JobState.BACKOFF)]
-        due = snapshot.next_due_at
-        self.query_one("#waiting", Tile).show(
-            [_shown(count) for count in later],
-            next_due(due, snapshot.at) if snapshot.knows_waiting else "unknown",
-        )
+        due = next_due(snapshot.next_due_at, snapshot.at) if snapshot.knows_waiting else "unknown"
+        waiting = self._count(JobState.WAITING, snapshot)
+        about = f"{due}, {formatting.count(waiting)} waiting" if waiting and waiting.value else due
+        self.query_one("#later", Tile).show([_shown(count) for count in later], about)
         self._tile("failed", snapshot.failed or self._count(JobState.FAILED, snapshot), self._total(snapshot))
 
     def _total(self, snapshot: QueueSnapshot) -> str:

@@ -59,11 +59,12 @@ class TasksScreen(LimitMixin, ListScreen[QueueCounts, TaskInfo]):
         TableColumn("ready", "ready", 8, right=True, rank=8),
         TableColumn("running", "running", 8, right=True, rank=6),
         TableColumn("scheduled", "later", 8, right=True, rank=5),
+        TableColumn("waiting", "waiting", 8, right=True, rank=3),
         TableColumn("backoff", "backoff", 8, right=True, rank=7),
         TableColumn("failed", "failed", 8, right=True, rank=7),
         TableColumn("lately", "fails/min", 9, right=True, rank=5),
         TableColumn("wait", "waits", 7, right=True, rank=4),
-        TableColumn("run", "runs", 7, right=True, rank=3),
+        TableColumn("run", "runs", 7, right=True, rank=2),
         TableColumn("known_by", "known by", 12, right=True, rank=5),
     )
     EMPTY = "No tasks have jobs"

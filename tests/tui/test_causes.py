@@ -53,7 +53,7 @@ class Queue:
 
     def alerts(self, *, blocked: bool = False) -> list[Alert]:
         self.source.count_locks()
-        query = (BlockedQuery if blocked else OverviewQuery)(with_sizes=True, with_held=True)
+        query = (BlockedQuery if blocked else OverviewQuery)(with_held=True)
         return alerts(AlertInput(snapshot=self.source.snapshot(), sample=query.ask(self.source)))
 
     def words(self) -> list[str]:
@@ -485,10 +485,39 @@ def test_every_cause_names_the_fact_that_it_rests_on() -> None:
     assert all(each.fact for each in CAUSES)
 
 
+def test_errors_that_were_not_found_in_time_are_unknown(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # see above
+    monkeypatch.setattr("gw_tui.screens.overview.ERRORS_TIMEOUT", timedelta(0))
+    queue = Queue(database_url)
+    queue.client.migrate()
+    assert OverviewQuery().ask(queue.source).errors == []
+    queue.client.add_many([*[JobSpec(task="other")] * 3_000, JobSpec(task="mail")])
+    queue.run_once("mail")
+
+    assert OverviewQuery().ask(queue.source).errors is None
+    queue.source.close()
+    queue.client.close()
+
+
+def test_errors_in_a_large_table_are_searched_among_the_jobs_that_come_due_next(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # see above
+    queue = Queue(database_url)
+    queue.client.migrate()
+    queue.client.add_many([*[JobSpec(task="other")] * 3_000, JobSpec(task="mail")])
+    queue.run_once("mail")
+
+    assert [each.job.task for each in OverviewQuery(is_small=False).ask(queue.source).errors or ()] == ["mail"]
+    queue.source.close()
+    queue.client.close()
+
+
 def test_counts_that_cannot_be_read_are_unknown_and_hide_nothing_else(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()  # see above
+    monkeypatch.setattr("gw_tui.screens.overview.ERRORS_TIMEOUT", timedelta(seconds=30))
     queue = Queue(database_url)
     queue.client.migrate()
     queue.client.add_many([JobSpec(task="mail")] * 3)
@@ -497,7 +526,7 @@ def test_counts_that_cannot_be_read_are_unknown_and_hide_nothing_else(
     with psycopg.connect(queue.url) as blocking:
         blocking.execute("lock table graphile_worker._private_gw_limits in access exclusive mode")
 
-        sample = OverviewQuery(with_sizes=True).ask(queue.source)
+        sample = OverviewQuery().ask(queue.source)
         counts, runs = TasksQuery("mail").ask(queue.source)
 
         assert (sample.statistics, counts) == (None, None)

@@ -207,6 +207,23 @@ def test_leaving_waits_for_no_statement(queue: Queue) -> None:
     source.close()
 
 
+def test_jobs_that_wait_for_others_are_counted_on_the_first_screen_and_by_task(queue: Queue) -> None:
+    with Client(queue.url) as client:
+        first = client.add("work", run_at=timedelta(hours=1))
+        for _ in range(3):
+            client.add("last", after=[first])
+
+    async def scenario(console: Console) -> None:
+        await live(console)
+        await console.shows(", 3 waiting")
+        await console.press("8")
+        await console.reach("tasks")
+        await console.until(lambda: "last" in console.table("#tasks").keys)
+        assert getattr(console.table("#tasks").shown_rows["last"].cells["waiting"], "text", None) == "3"
+
+    play(queue.url, scenario)
+
+
 # -- actions ---------------------------------------------------------------------------------------------------------
 
 

@@ -195,7 +195,7 @@ def test_columns_that_no_list_has_are_ignored_and_replaced(tmp_path: Path) -> No
 
     async def scenario(console: Console) -> None:
         screen = await filled(console)
-        assert (screen.choice, len(titles(console))) == (TableChoice(), 10)
+        assert (screen.choice, len(titles(console))) == (TableChoice(), 11)
         await console.press("s")
         await console.until(lambda: "task asc" in path.read_text())
 

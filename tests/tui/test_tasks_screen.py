@@ -10,6 +10,8 @@ from typing import Any
 from console_fixture import ClientSource, Console, run, search_of
 from support.console_source import QueueSource
 
+from gw_core import JobState
+
 
 def cell(console: Console, task: str, column: str) -> str:
     found = console.table("#tasks").shown_rows[task].cells[column]
@@ -25,7 +27,7 @@ def test_every_task_is_counted_by_state() -> None:
         await console.until(lambda: console.table("#tasks").keys)
         states = Counter((each.job.task, str(each.state)) for each in console.source.queue.states())
         for task in console.table("#tasks").keys:
-            for state in ("ready", "running", "backoff", "failed"):
+            for state in JobState:
                 assert number(cell(console, task, state)) == states[task, state], (task, state)
 
     run(scenario, screen="tasks", size=(120, 34))
@@ -35,7 +37,7 @@ def test_each_key_sorts_by_the_next_column_the_largest_first() -> None:
     async def scenario(console: Console) -> None:
         await console.until(lambda: console.table("#tasks").keys)
         await console.press("s")
-        for column in ("ready", "running", "scheduled", "backoff", "failed"):
+        for column in ("ready", "running", "scheduled", "waiting", "backoff", "failed"):
             await console.press("s")
             values = [number(cell(console, task, column)) for task in console.table("#tasks").keys]
             assert values == sorted(values, reverse=True), column
