@@ -374,6 +374,7 @@ def test_a_limit_without_its_right_is_reported_once_and_holds_up_no_other_task(s
         with queue.running(tasks, url=site.as_role("queue_worker"), concurrency=1) as running:
             site.run("revoke update on graphile_worker._private_gw_limits from queue_worker")
             site.run("select graphile_worker.add_job(task) from unnest(array['limited', 'mail']) as task")
+            running.recorded.wait_for(MaintenanceFailed)
             for number in range(1, 21):
                 running.recorded.wait_for(JobCompleted, count=number)
                 site.run("select graphile_worker.add_job('mail')")
