@@ -3,8 +3,8 @@
 -- With `:EXPIRES` some of them expire unless they start in time, and then no two have the same job key.
 \set EXPIRES false
 \set WHOLE false
+\set DOCUMENT %(jobs)s::text::json
 \set SPEC given.job
-\set JOB given.job
 \set TASK job.task
 \set QUEUE 'case when job.task_id is null or job.job_queue_id is not null then coalesce(stored.queue_name, job.queue_name) end'
 with given as materialized (
@@ -13,20 +13,31 @@ with given as materialized (
            json_to_recordset(%(jobs)s::text::json) as (job json, unique_key text, period_seconds double precision)
          ) with ordinality as spec
 ),
-found as materialized (
-  select (found.job).*, found.is_new, given.ordinality, given.task, given.queue_name
-    from given
 \if :EXPIRES
-\set JOB expiring.job
+\set DOCUMENT '(select expiring_jobs.document from expiring_jobs)'
+expiring_jobs as materialized (
+  select pg_catalog.json_agg(
+           pg_catalog.json_build_object(
+             'job'::text, expiring.job,
+             'unique_key'::text, given.unique_key,
+             'period_seconds'::text, given.period_seconds
+           )
+           order by given.ordinality
+         ) as document
+    from given
    cross join lateral (
            select
              \ir parts/expiring_job.sql
              as job
          ) as expiring
+),
 \endif
-   cross join lateral :GRAPHILE_WORKER_SCHEMA._private_gw_add_unique(
-           :JOB, given.unique_key, given.period_seconds
-         ) as found
+found as materialized (
+  select (stored.job).*, stored.is_new, given.ordinality, given.task, given.queue_name
+    from :GRAPHILE_WORKER_SCHEMA._private_gw_add_unique(
+           :DOCUMENT
+         ) with ordinality as stored
+    join given on given.ordinality = stored.ordinality
 )
 \if :EXPIRES
 ,

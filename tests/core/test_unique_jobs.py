@@ -102,6 +102,49 @@ def test_a_large_bulk_is_added_once_in_the_order_of_its_jobs(
     assert site.client.add_many(specs[:10]) == ids[:10]
 
 
+def test_a_bulk_finds_what_is_there_and_adds_the_rest(site: QueueFixture) -> None:
+    def spec(number: int, **options: Any) -> JobSpec:
+        return JobSpec(task="work", payload=number, unique_for=HOUR, queue_name=f"q{number % 3}", **options)
+
+    ended = site.client.add(spec(0))
+    site.run_once({"work": lambda payload: None})
+    keyed, plain = site.client.add(spec(1, job_key="b")), site.client.add(spec(2))
+    expired = site.client.add("work", 3, unique_for=SOON_OVER)
+    site.client.add("work", 4, job_key="c")  # not unique, so a unique job with this key replaces it
+
+    given = [
+        spec(7),
+        spec(0),
+        spec(5, job_key="b"),
+        spec(5, job_key="c"),
+        spec(2),
+        spec(3),
+        spec(7),
+        spec(6, job_key="a"),
+    ]
+    ids = site.client.add_many(given)
+
+    assert ids[1:3] + ids[4:5] == [ended.id, keyed.id, plain.id]
+    assert (ids[6], expired.id in ids) == (ids[0], False)
+    new = {n: site.client.jobs.get(ids[n]) for n in (0, 3, 5, 7)}
+    facts = {n: (job.payload, job.job_key, job.queue_name) for n, job in new.items() if job is not None}
+    assert facts == {0: (7, None, "q1"), 3: (5, "c", "q2"), 5: (3, None, "q0"), 7: (6, "a", "q0")}
+    assert site.client.add_many(given) == ids
+
+
+def test_bulks_in_opposite_orders_do_not_deadlock(site: QueueFixture) -> None:
+    def deadlocks() -> int:
+        return site.value("select deadlocks from pg_stat_database where datname = current_database()")
+
+    before = deadlocks()
+    for batch in range(20):
+        specs = [JobSpec(task="work", payload=[batch, n], unique_for=HOUR) for n in range(500)]
+        with ThreadPoolExecutor(2) as threads:
+            forwards, backwards = threads.map(site.client.add_many, (specs, specs[::-1]))
+        assert forwards == backwards[::-1]
+    assert (len(site.ids()), deadlocks()) == (10_000, before)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

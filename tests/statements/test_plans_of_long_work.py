@@ -114,7 +114,14 @@ def test_no_function_for_waiting_jobs_reads_their_table(queue: Queue, statistics
 def test_adding_unique_jobs_finds_earlier_ones_by_their_key_though_the_table_was_empty(queue: Queue) -> None:
     queue.run("vacuum _private_gw_unique, _private_jobs")
     queue.run("set enable_seqscan = on")
-    add = """select _private_gw_add_unique('{"task": "mail"}', %s || n, 3600) from generate_series(1, 100) as n"""
+    add = """
+        select _private_gw_add_unique(
+                 json_agg(
+                   json_build_object('job', '{"task": "mail"}'::json, 'unique_key', %s || n, 'period_seconds', 3600)
+                 )
+               )
+          from generate_series(1, 100) as n
+    """
     for key in ("new", "new", "other"):
         with queue.hands.transaction():
             before = scans(queue, "_private_gw_unique"), scans(queue)
