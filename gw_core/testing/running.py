@@ -315,7 +315,8 @@ def inline(
 
     def run(spec: JobSpec, payload: str | None, conn: object | None) -> Job:
         task = task_for(spec.task, tasks)
-        options: dict[str, Any] = {"plugins": plugins, "steps": MemorySteps({})}
+        # The id of a job that is stored nowhere may be that of a stored one: nothing may be read under it.
+        options: dict[str, Any] = {"plugins": plugins, "steps": MemorySteps({}), "results": ()}
         loop = inline_loop.get()
         options["loop"] = None if loop is None else program_loop(loop)
         with TaskRunner(schema=schema, session=session_of(conn, schema), **options) as runner:

@@ -304,6 +304,7 @@ client().groups.add([job_spec(above, 1)], then=job_spec(below, 2))
 
 @pytest.mark.skipif("django.tasks" in sys.modules, reason="the tasks of Django 6 have no types")
 def test_mypy_accepts_the_options(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
     (tmp_path / "typed.py").write_text(TYPED)
     options = ["--strict", "--ignore-missing-imports", f"--cache-dir={CACHE}"]
     done = subprocess.run(
