@@ -3,8 +3,7 @@
 -- Nothing waits here for other sessions: a row that one has locked is left to the next check, and with a job all queues.
 -- `locked_at` is compared again when a row is locked, because the lock may be one that the ledger knows by then: a resume
 -- gives a queue's lock to the job that runs.
--- The attempt is not counted, for it never began, unless the job was removed or superseded since. That takes the key
--- away, uses up the attempts and touches `updated_at`, which a claim does not.
+-- The attempt is not counted, for it never began, unless the job was removed or superseded since.
 with locked as materialized (
   select jobs.id, jobs.locked_at, jobs.locked_by
    \ir parts/from_locked_jobs.sql
@@ -38,7 +37,9 @@ found_jobs as materialized (
 returned as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set attempts = case
-           when jobs.key is null and jobs.attempts >= jobs.max_attempts and jobs.updated_at > jobs.locked_at
+           when
+           \set ROW jobs
+           \ir parts/was_retired.sql
            then jobs.attempts
            else greatest(0, jobs.attempts - 1)
          end,

@@ -1,8 +1,5 @@
 -- Return the jobs of dead workers, each as decided for it or with its attempt not counted; returns their former rows.
--- A job that was removed or superseded while it ran must not become available again. It has lost its key and its
--- attempts, and was updated after it was added; `locked_at` does not help, because a long transaction may remove with
--- an older `now()` and long locks are renewed. The last attempt of a manually rescheduled job looks the same and counts
--- as used. Rows that another session locks, for example a worker that settles after all, are left to the next sweep.
+-- Rows that another session locks, for example a worker that settles after all, are left to the next sweep.
 with locked as materialized (
   select jobs.id, jobs.locked_by
    \ir parts/from_locked_jobs.sql
@@ -35,7 +32,9 @@ held as (
 recovered as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set attempts = case
-           when held.key is null and held.attempts >= held.max_attempts and held.updated_at <> held.created_at
+           when
+           \set ROW held
+           \ir parts/was_retired.sql
            then held.attempts
            when decision.with_backoff then held.attempts
            else coalesce(decision.attempts, greatest(0, held.attempts - 1))

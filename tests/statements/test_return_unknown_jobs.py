@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
 from statements.statement_fixture import OURS, THEIRS, Queue
@@ -65,3 +66,21 @@ def test_rows_that_stay_locked_are_named_and_those_that_are_gone_are_not(queue: 
     with queue.locking("select from _private_jobs where id = %s for update", locked.id):
         assert queue.store.blocked([locked.id, free.id, gone.id]) == {locked.id}
     assert queue.store.blocked([locked.id, free.id, gone.id]) == set()
+
+
+@pytest.mark.parametrize("max_attempts", [1, 25])
+@pytest.mark.parametrize(
+    "retire", ["remove_job('k')", "add_job('mail', job_key => 'k', run_at => now() + '1 day')"], ids=["remove", "replace"]
+)
+def test_a_forgotten_job_that_an_older_transaction_retired_stays_retired(
+    queue: Queue, retire: str, max_attempts: int
+) -> None:
+    with psycopg.connect(queue.url) as older:
+        older.execute("select now()")  # what `updated_at` will be is decided here, before the claim
+        job = queue.claimed(job_key="k", max_attempts=max_attempts)
+        older.execute(f"select graphile_worker.{retire}")  # type: ignore[arg-type]
+    queue.return_unknown()
+
+    assert queue.holder(job.id) is None
+    assert queue.job(job.id)["attempts"] == max_attempts
+    assert queue.claim() == []
