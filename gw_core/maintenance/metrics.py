@@ -127,7 +127,7 @@ class MetricsCollector:
         self._tally.started(self._starts.popleft() for _ in range(len(self._starts)))
 
     def _connection_lost(self, event: PoolConnectionLost) -> None:
-        self.connection_losses += 1
+        self.connection_losses += not event.attempts
 
 
 class QueueSample(msgspec.Struct, frozen=True):

@@ -16,8 +16,13 @@ def limit_outages(events: Events, limit: timedelta, give_up: Callable[[PoolConne
     waiting: dict[str, threading.Timer] = {}
 
     def lost(event: PoolConnectionLost) -> None:
+        is_denied = isinstance(event.error, PermissionDeniedError)
+        if (timer := waiting.get(event.operation)) is not None:
+            if not is_denied:
+                return  # the outage goes on for another reason
+            timer.cancel()
         # Nothing restores a right within seconds, and a caller waits for the end of the run.
-        seconds = 0.0 if isinstance(event.error, PermissionDeniedError) else limit.total_seconds()
+        seconds = 0.0 if is_denied else limit.total_seconds()
         timer = waiting[event.operation] = threading.Timer(seconds, give_up, (event,))
         timer.daemon = True
         timer.start()

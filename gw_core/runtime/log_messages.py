@@ -106,7 +106,11 @@ class JobLog(_ProcessLog):
 
     def _connection_lost(self, event: e.PoolConnectionLost) -> None:
         seconds = event.delay.total_seconds()
-        self._core.warning("Cannot %s: %s; retrying, first in %.2f s", event.operation, event.error, seconds)
+        if event.attempts:
+            attempts = counted(event.attempts, "failed attempt")
+            self._core.warning("Still cannot %s after %s, now: %s", event.operation, attempts, event.error)
+        else:
+            self._core.warning("Cannot %s: %s; retrying, first in %.2f s", event.operation, event.error, seconds)
 
     def _connection_restored(self, event: e.PoolConnectionRestored) -> None:
         attempts = counted(event.attempts, "failed attempt")

@@ -19,7 +19,7 @@ from gw_core.postgres.road.permissions import with_lacking_rights
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.listener import NotificationHealth
 from gw_core.worker.own_locks import OwnLocks
-from gw_core.worker.settler import reconnect_delay
+from gw_core.worker.settler import is_unreported, reconnect_delay
 from gw_core.worker.wakeup import Wakeup
 
 OPERATION: Final = "claim jobs"
@@ -49,6 +49,8 @@ class ClaimConnection:
         """Knows whether a claim is under way, and what a lost one may have locked."""
         self.tries = 0
         """How many times in a row it has failed."""
+        self._reported: set[type] = set()
+        """The kinds of errors that were reported since it last worked."""
         self._worker_id = worker_id
         self._database = database
         self._notifications = notifications
@@ -124,12 +126,14 @@ class ClaimConnection:
     # -- failures ----------------------------------------------------------------------------------------------------
 
     def fail(self, error: GraphileWorkerError) -> timedelta:
-        """Report the first of several failures, close a broken connection, and return how long to wait."""
-        delay = reconnect_delay(self.tries)
-        if self.tries == 0:
+        """Report the first failure of each kind, close a broken connection, and return how long to wait."""
+        delay, attempts = reconnect_delay(self.tries), self.tries
+        if is_unreported(error, self._reported):
             error = with_lacking_rights(error, self._store)
             self._events.emit(
-                PoolConnectionLost(worker_id=self._worker_id, operation=OPERATION, error=error, delay=delay)
+                PoolConnectionLost(
+                    worker_id=self._worker_id, operation=OPERATION, error=error, delay=delay, attempts=attempts
+                )
             )
         self.tries += 1
         if needs_connection(error):
@@ -140,6 +144,7 @@ class ClaimConnection:
         """Report the first success after failures."""
         if self.tries:
             tries, self.tries = self.tries, 0
+            self._reported.clear()
             self._events.emit(PoolConnectionRestored(worker_id=self._worker_id, operation=OPERATION, attempts=tries))
 
     def check_own_locks_at_the_end(self) -> None:

@@ -15,6 +15,7 @@ from gw_core.domain.errors import (
     GraphileWorkerError,
     InvalidJobError,
     LockTimeoutError,
+    TransientDatabaseError,
 )
 from gw_core.domain.job.claim import QueueLock
 from gw_core.domain.job.history import Keep
@@ -114,6 +115,8 @@ class Settler(Service):
         self._rejected_delay = MIN_REJECTED_DELAY
         self._store: JobStore | None = None
         self._tries = 0
+        self._reported: set[type] = set()
+        """The kinds of errors that were reported since the last success."""
         self._resting = False
         self._is_gathering = False
         self.final_timeout = timedelta(seconds=1)
@@ -374,13 +377,15 @@ class Settler(Service):
         return self._store
 
     def try_later(self, error: GraphileWorkerError) -> timedelta:
-        """Keep the batch and say so once; after a deadlock or timeout the connection stays."""
-        delay = reconnect_delay(self._tries)
-        if self._tries == 0:
+        """Keep the batch, and report each kind of error once; after a deadlock or timeout the connection stays."""
+        delay, attempts = reconnect_delay(self._tries), self._tries
+        if is_unreported(error, self._reported):
             operation = "record outcomes"
             error = with_lacking_rights(error, self._store)
             self._events.emit(
-                PoolConnectionLost(worker_id=self._worker_id, operation=operation, error=error, delay=delay)
+                PoolConnectionLost(
+                    worker_id=self._worker_id, operation=operation, error=error, delay=delay, attempts=attempts
+                )
             )
         self._tries += 1
         if needs_connection(error):
@@ -390,12 +395,21 @@ class Settler(Service):
     def _report_restored(self) -> None:
         restored = PoolConnectionRestored(worker_id=self._worker_id, operation="record outcomes", attempts=self._tries)
         self._tries = 0
+        self._reported.clear()
         self._events.emit(restored)
 
     def disconnect(self) -> None:
         if self._store is not None:
             self._store.connection.close()
             self._store = None
+
+
+def is_unreported(error: GraphileWorkerError, reported: set[type]) -> bool:
+    """Return whether to report an error of an outage, and remember its kind: the first error, and others that last."""
+    if reported and (type(error) in reported or isinstance(error, TransientDatabaseError)):
+        return False
+    reported.add(type(error))
+    return True
 
 
 def divided(outcomes: list[Outcome], keeps: Mapping[str, Keep]) -> list[OutcomeBatch]:

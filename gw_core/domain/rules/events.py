@@ -36,6 +36,8 @@ class PoolListening(WorkerEvent, frozen=True):
 class PoolConnectionLost(WorkerEvent, frozen=True):
     """A database `operation` (such as "claim jobs") failed; the worker retries it, first after `delay`.
 
+    It is emitted again, after some `attempts`, when the operation fails for a reason of another kind.
+
     Example: docs/reference/events.md
     """
 
@@ -43,6 +45,7 @@ class PoolConnectionLost(WorkerEvent, frozen=True):
     operation: str
     error: Exception
     delay: timedelta
+    attempts: int = 0
 
 
 class PoolConnectionRestored(WorkerEvent, frozen=True):
