@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from importlib.util import find_spec
@@ -131,9 +131,7 @@ class GraphileWorkerBackend(BaseTaskBackend):
         if task.module_path.startswith("__main__."):
             raise InvalidTask(f"{task.module_path} cannot be imported by a worker; define the task in a module.")
         payload = normalize_json({"args": list(args), "kwargs": dict(kwargs)})
-        spec = self._spec(task).with_payload(payload)
-        object.__setattr__(spec, "_backend", self.alias)
-        return spec
+        return self._spec(task).with_payload(payload)
 
     def _in_transaction(self, add: Callable[..., Any], what: Any) -> Any:
         """Add on Django's connection; what the database reports is raised as `django.db` raises it."""
@@ -218,7 +216,8 @@ class GraphileWorkerBackend(BaseTaskBackend):
         """Return the job of a task without its arguments; raises `InvalidTask`."""
         given: Any = options_of(task)
         try:
-            return JobSpec(
+            return _SpecOfBackend(
+                backend=self.alias,
                 task=self.identifier(task),
                 run_at=_aware(task.run_after),
                 priority=self.settings.priority_base - int(task.priority),
@@ -240,8 +239,8 @@ class OwnJobs(Plugin):
 
     def before_add(self, spec: JobSpec) -> JobSpec:
         """Return the job; raises `InvalidInputError` for one of another queue."""
-        alias = spec._backend
-        if alias not in (None, self._alias) and _queue_of(alias) != _queue_of(self._alias):
+        alias = spec.backend if isinstance(spec, _SpecOfBackend) else self._alias
+        if alias != self._alias and _queue_of(alias) != _queue_of(self._alias):
             raise InvalidInputError(
                 f"the job is for the queue of TASKS[{alias!r}], and the client is that of TASKS[{self._alias!r}]; "
                 f"add it with client({alias!r})"
@@ -249,7 +248,18 @@ class OwnJobs(Plugin):
         return spec
 
 
-def _queue_of(alias: str | None) -> tuple[str, str]:
+@dataclass(frozen=True, kw_only=True, init=False, repr=False)
+class _SpecOfBackend(JobSpec):
+    """A job for the queue of one backend; `dataclasses.replace` keeps that."""
+
+    backend: str
+
+    def __init__(self, *, backend: str, **options: Any) -> None:
+        super().__init__(**options)
+        object.__setattr__(self, "backend", backend)
+
+
+def _queue_of(alias: str) -> tuple[str, str]:
     """Return the database and the schema of a backend."""
     settings = task_backends[alias].settings
     return settings.database, settings.schema

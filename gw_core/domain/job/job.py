@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from math import isfinite
-from typing import Any, ClassVar, Final, Literal, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -200,9 +200,6 @@ class JobSpec:
     unique_for: timedelta | None = None
     expires_at: datetime | timedelta | None = None
 
-    _backend: ClassVar[str | None] = None
-    """The backend of Django's tasks that made the spec, if one did."""
-
     # Written out, because the generated one sets every field and takes twice as long: a bulk builds thousands of these.
     # What is not set here is the default of the class.
     def __init__(
@@ -261,7 +258,7 @@ class JobSpec:
 
     def _with(self, **changes: Any) -> JobSpec:
         """Return the same job with other values, without checking them."""
-        made = object.__new__(JobSpec)
+        made = object.__new__(type(self))
         made.__dict__.update(self.__dict__, **changes)
         return made
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,7 @@ ADDING: dict[str, Any] = {
     "add_many": lambda spec: client().add_many([job_spec(tasks.noop, 1), spec]),
     "a member": lambda spec: client().groups.add([spec], then=job_spec(tasks.noop, 1)),
     "the last of a group": lambda spec: client().groups.add([job_spec(tasks.noop, 1)], then=spec),
+    "a changed job": lambda spec: client().add(replace(spec, priority=3)),
 }
 
 
