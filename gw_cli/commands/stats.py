@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from gw_cli import output
+from gw_cli import output, stderr
 from gw_cli.arguments import duration
 from gw_cli.command import Json, command
 from gw_cli.commands import pause
@@ -18,7 +18,7 @@ from gw_cli.records import count_record
 from gw_cli.sanitize import visible
 from gw_cli.settings import Configuration
 from gw_cli.sharding import for_each_shard
-from gw_core.errors import InvalidInputError
+from gw_core.errors import DatabaseUnavailableError, InvalidInputError
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -69,15 +69,22 @@ def stats(
     """
     rest = _interval(interval)
     with open_client(configuration) as client:
+        found, problem = client.counts(exact=exact), ""
         while True:
-            found = client.counts(exact=exact)
-            if watch and output.is_terminal(sys.stdout) and not as_json:
-                output.script(CLEAR)
-            _write(found, with_tasks=tasks, as_json=as_json)
-            output.flush()
+            if not problem:
+                if watch and output.is_terminal(sys.stdout) and not as_json:
+                    output.script(CLEAR)
+                _write(found, with_tasks=tasks, as_json=as_json)
+                output.flush()
             if not watch:
                 return
             Event().wait(rest.total_seconds())
+            try:
+                found, problem = client.counts(exact=exact), ""
+            except DatabaseUnavailableError as error:  # for example while the server restarts
+                if not problem:
+                    stderr.note(f"{error}; trying again until it is back")
+                problem = str(error)
 
 
 def _interval(text: str) -> timedelta:

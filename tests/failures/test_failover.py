@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import psycopg
@@ -13,6 +16,7 @@ from support.queue_fixture import NEVER, Gate, QueueFixture, RunRecord, ms
 from support.stall_clock import StallClock
 from support.waiting import wait_until
 
+from gw_core.errors import PermissionDeniedError
 from gw_core.events import JobCompleted, JobLockLost, PoolConnectionLost, PoolConnectionRestored
 from gw_core.front_ends import HeartbeatRestored, PoolListening
 
@@ -118,6 +122,60 @@ def test_a_crash_and_restart_needs_no_hand(primary: Server) -> None:
         running.recorded.wait_for(JobCompleted, count=4)
         assert running.recorded.of(JobLockLost) == []
         after.close()
+
+
+def test_a_command_that_watches_goes_on_after_a_restart(primary: Server) -> None:
+    command = [sys.executable, "-m", "gw_cli", "stats", "--watch", "--interval", "200ms", "--json"]
+    with subprocess.Popen(
+        [*command, "--connection", primary.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        assert '"total"' in watching.stdout.readline()
+        primary.stop()
+        assert "trying again until it is back" in watching.stderr.readline()
+        primary.start()
+        site = QueueFixture(primary.url)
+        site.fill(3)
+        site.close()
+        lines = iter(watching.stdout.readline, "")
+        assert next(line for line in lines if json.loads(line)["total"]["count"] == 3)
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(60) == -signal.SIGINT
+        assert watching.stderr.read().count("trying again") == 0
+
+
+def _wait_for_rejections(server: Server, count: int) -> None:
+    """Wait until the server has rejected this many connections that a role opened without the right to."""
+    log = server.folder / "log"
+    wait_until(lambda: log.read_text().count("permission denied for database") >= count, what="rejections")
+
+
+def test_a_new_reason_of_an_outage_is_reported_once(primary: Server) -> None:
+    site = QueueFixture(primary.url)
+    site.run("create role app login")
+    site.client.grants.grant("worker", "app")
+    site.run("revoke connect on database postgres from public")
+    site.run("grant connect on database postgres to app")
+    url = primary.url.replace("postgres@", "app@")
+    with site.running({"work": RunRecord()}, url=url, poll_interval=ms(50)) as running:
+        running.recorded.wait_for(PoolListening)
+        site.run("revoke connect on database postgres from app")
+        put_on_disk(site)
+        site.close()
+        primary.stop()
+        running.recorded.wait_for(PoolConnectionLost)
+        primary.start()
+        running.recorded.wait_for(PoolConnectionLost, lambda event: isinstance(event.error, PermissionDeniedError))
+        _wait_for_rejections(primary, 5)
+        primary.run("grant connect on database postgres to app")
+        running.recorded.wait_for(PoolConnectionRestored)
+
+    first, second = running.recorded.of(PoolConnectionLost)
+    assert (first.attempts, second.attempts > 0) == (0, True)
+    reasons = [each for each in running.log.of("warning") if "claim jobs" in each]
+    assert [each for each in reasons if "lacks the right to connect" in each] == reasons[1:]
+    assert reasons[1].startswith("Still cannot claim jobs after")
 
 
 def test_a_full_server_is_waited_for(primary: Server) -> None:
