@@ -84,12 +84,12 @@ def _selection(
 
     Without any, `every` must be true; None means that no condition is needed. Raises `SelectionError`.
     """
-    from gw_core import Selection
     from gw_core.selection import parse
 
     one_of("--state", state, [*JobState])
-    shorthand: dict[str, Any] = {"state": state, **options}
-    wanted = parse(" ".join(selection or ())) & Selection.of(**shorthand)
+    wanted = parse(" ".join(selection or ()))
+    for name, value in {"state": state, **options}.items():
+        wanted &= _condition_of(name, value)
     if every and not wanted.is_everything:
         raise InvalidInputError("--all means every job; leave it out, or give no other condition")
     if every is False and wanted.is_everything:
@@ -97,6 +97,18 @@ def _selection(
             "select jobs by id, by --job-key or by conditions such as state:failed (--all means every job)"
         )
     return wanted
+
+
+def _condition_of(name: str, value: str | None) -> Selection:
+    """Return the condition of an option; an error names the option, and not the term that it stands for."""
+    from gw_core import Selection
+
+    term: dict[str, Any] = {name: value}
+    try:
+        return Selection.of(**term)
+    except InvalidInputError as error:
+        flag = f"--{name.replace('_', '-')}"
+        raise InvalidInputError(f"{flag}: {str(error).removeprefix(f'{name}: ')}") from None
 
 
 def selected_by(*conditions: str) -> OptionGroup:

@@ -118,6 +118,20 @@ def _takes_value(parameter: Any) -> bool:
     return parameter.param_type_name == "option" and not parameter.is_flag and parameter.name != "config"
 
 
+def test_an_empty_condition_is_named_as_its_option_by_every_command_that_has_it(within: InProcessShell) -> None:
+    tried = 0
+    for name, command in every_command().items():
+        for option in filter(_is_condition, command.params):
+            assert_rejected(within.gw(*name.split()[1:], option.opts[0], ""), 2, f"gw: {option.opts[0]}")
+            tried += 1
+
+    assert tried > 40
+
+
+def _is_condition(parameter: Any) -> bool:
+    return getattr(parameter, "rich_help_panel", None) == CONDITIONS and _takes_value(parameter)
+
+
 def test_settings_and_repeatable_options_may_be_given_twice(within: InProcessShell) -> None:
     ended = within.gw("add", "mail", "--flag", "a", "--flag", "b", "-s", "first", "-s", "graphile_worker", "--json")
 
