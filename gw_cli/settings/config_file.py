@@ -147,7 +147,8 @@ def _own_part(path: Path) -> dict[str, Any] | None:
         return None  # saves parsing: most projects do not mention gw
     values = _parsed(content, path)
     if path.name == "pyproject.toml":
-        values = values.get("tool", {}).get("gw")
+        tools = values.get("tool")
+        values = tools.get("gw") if isinstance(tools, dict) else None
     if values is not None and not isinstance(values, dict):
         raise InvalidSettingError(f"{path}: tool.gw is not a table; write [tool.gw] and the settings below it")
     return values

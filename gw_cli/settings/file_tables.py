@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gw_cli.sanitize import quoted
-from gw_cli.settings.kinds import Kind
+from gw_cli.settings.kinds import Kind, type_name
 from gw_core.front_ends import parse_duration
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _checked(table: Mapping[str, object], keys: Mapping[str, type], *required: s
             raise ValueError(f"the key {quoted(key)} is unknown; valid keys are {', '.join(keys)}")
         texts = value if isinstance(value, list) else ()
         if type(value) is not keys[name] or not all(isinstance(each, str) for each in texts):
-            raise ValueError(f"{name} must be {_TYPES[keys[name]][0]}")
+            raise ValueError(f"{name} must be {_TYPES[keys[name]][0]}, not {type_name(value)}")
         values[name] = value
     for key in required:
         if not values.get(key):

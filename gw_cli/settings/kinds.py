@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from gw_cli.cpus import usable_processors
-from gw_core.errors import InvalidInputError
 from gw_core.front_ends import format_duration, parse_duration
 
 EMBEDDED: Final = "embedded:"
@@ -47,6 +46,24 @@ class Kind(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True):
     def is_list(self) -> bool:
         """Whether its option can be repeated."""
         return self.schema.get("type") == "array"
+
+
+_TOML_TYPES: Final = {
+    str: "a text",
+    bool: "a boolean",
+    int: "a whole number",
+    float: "a number with a fraction",
+    list: "a list",
+    dict: "a table",
+    datetime: "a date with a time",
+    date: "a date",
+    time: "a time",
+}
+
+
+def type_name(value: object) -> str:
+    """Return how a message names the type of a TOML value."""
+    return _TOML_TYPES[type(value)]
 
 
 # -- text ------------------------------------------------------------------------------------------------------------
@@ -184,7 +201,7 @@ SWITCH: Final = Kind(read=_read_switch, write=_write_switch, schema={"type": "bo
 def _read_duration(raw: object) -> timedelta:
     try:
         value: timedelta = parse_duration(_read_text(raw))
-    except InvalidInputError:
+    except ValueError:
         raise ValueError("give a duration like 90s, 5m, 1h30m, 250ms or 2d") from None
     return value
 
@@ -268,7 +285,7 @@ def _read_shards(raw: object) -> Mapping[str, str]:
     parts: Sequence[object] = (
         _SHARD_SEPARATOR.split(raw) if isinstance(raw, str) else raw if isinstance(raw, list) else ()
     )
-    pairs = [part.strip().partition("=") for part in parts if isinstance(part, str) and part.strip()]
+    pairs = [part.strip().partition("=") if isinstance(part, str) else ("", "", "") for part in parts if part != ""]
     shards = {name: connection for name, _, connection in pairs}
     is_valid = all(re.fullmatch(r"[A-Za-z0-9_-]+", name) and connection for name, connection in shards.items())
     if not (pairs or raw == []) or len(shards) != len(pairs) or not is_valid:

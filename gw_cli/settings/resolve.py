@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from gw_cli.sanitize import quoted
 from gw_cli.settings.config_file import ConfigFile, find_config_file
+from gw_cli.settings.kinds import type_name
 from gw_cli.settings.table import (
     BY_NAME,
     CONNECTION,
@@ -181,11 +182,20 @@ def _read(setting: Setting[Any], raw: object, origin: Origin, folder: Path | Non
         value = setting.kind.read(raw)
     except ValueError as error:
         location = origin.location if origin.kind != "file" else f"{origin.location}: {setting.name}"
-        shown = "" if setting.secret else f" {quoted(str(raw))}"
-        raise InvalidSettingError(f"{location}{shown}: {error}") from None
+        raise InvalidSettingError(f"{location}{_shown(setting, raw, origin)}: {error}") from None
     if setting.kind.relative is not None and folder is not None:
         value = setting.kind.relative(value, folder)
     return Resolved(value, origin)
+
+
+def _shown(setting: Setting[Any], raw: object, origin: Origin) -> str:
+    """Return what a message shows of a wrong value, and of a file its type unless that is a text."""
+    if setting.file_only and isinstance(raw, list):  # the message names the table that is wrong
+        return ""
+    shown = "" if setting.secret else quoted(str(raw).lower() if isinstance(raw, bool) else str(raw))
+    if origin.kind != "file" or isinstance(raw, str):
+        return shown and f" {shown}"
+    return f" is {type_name(raw)}" + (shown and f" ({shown[1:-1]})")
 
 
 def naming_pg_variable(environment: Mapping[str, str]) -> str | None:
@@ -206,7 +216,7 @@ def checked_file(file: ConfigFile | None) -> Mapping[str, object]:
     if file is None:
         return {}
     stored: dict[str, object] = {}
-    for key, raw in _flattened(file.values):
+    for key, raw in _flattened(file):
         name = key.replace("_", "-")
         if name not in BY_NAME:
             raise InvalidSettingError(f"{file.path}: the key {quoted(key)} is unknown; {_suggestion(name)}")
@@ -216,10 +226,12 @@ def checked_file(file: ConfigFile | None) -> Mapping[str, object]:
     return stored
 
 
-def _flattened(values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+def _flattened(file: ConfigFile) -> Iterator[tuple[str, object]]:
     """Yield the keys of the file; those of a table have its name as a prefix."""
-    for key, raw in values.items():
-        if key in TABLES and isinstance(raw, Mapping):
+    for key, raw in file.values.items():
+        if key in TABLES:
+            if not isinstance(raw, Mapping):
+                raise InvalidSettingError(f"{file.path}: {key} is {type_name(raw)}: write [{key}] and settings below it")
             yield from ((f"{key}.{inner}", each) for inner, each in raw.items())
         else:
             yield key, raw
