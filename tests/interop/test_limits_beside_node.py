@@ -49,3 +49,6 @@ def test_a_limit_by_field_is_set_again_after_nodes_cleanup(site: MixedQueue) -> 
         site.client.limits.set("limited", running=1, field="tenant")
         site.wait_for(1)
         site.wait_until_settled()
+    task_id = site.value("select id from _private_tasks where identifier = 'limited'")
+    (index,) = site.rows("select relname::text from pg_class where relname like 'jobs_gw_field_%'")
+    assert index[0].startswith(f"jobs_gw_field_{task_id}_")

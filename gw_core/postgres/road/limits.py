@@ -130,7 +130,7 @@ def _build_index(task: str, field: str, schema: str) -> Steps[None]:
 
 
 def _match_indexes(task: str, schema: str) -> Steps[None]:
-    """Leave a task the index of its current limit, which another session may have set since, and drop all others.
+    """Leave a task the index of its current limit, which another session may have set since, and drop its others.
 
     After each drop it checks again: the other session may have set a limit by the field whose index has just gone.
     """
@@ -158,9 +158,12 @@ def _drop_indexes(task: str, schema: str, *, keep: str | None) -> Steps[bool]:
 
 
 def _indexes(task: str, schema: str) -> Steps[tuple[int, Rows]]:
-    """Return the id of a task, and its indexes: the name of each, and whether it may be used and dropped."""
+    """Return the id of a task, and its indexes: the name of each, and whether it may be used and dropped.
+
+    Those of tasks that another program has deleted are among them.
+    """
     [task_id] = yield from registering_tasks([task])
-    found = yield Call("index_list", {"schema": schema, "prefix": f"jobs_gw_field_{task_id}_"})
+    found = yield Call("limit_index_list", {"schema": schema, "task_id": task_id})
     return task_id, found
 
 
