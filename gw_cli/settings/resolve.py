@@ -231,7 +231,7 @@ def _flattened(file: ConfigFile) -> Iterator[tuple[str, object]]:
     for key, raw in file.values.items():
         if key in TABLES:
             if not isinstance(raw, Mapping):
-                raise InvalidSettingError(f"{file.path}: {key} is {type_name(raw)}: write [{key}] and settings below it")
+                raise InvalidSettingError(f"{file.path}: {key} is {type_name(raw)}: write [{key}], settings below")
             yield from ((f"{key}.{inner}", each) for inner, each in raw.items())
         else:
             yield key, raw

@@ -41,6 +41,8 @@ $gw$;
 -- Record jobs that others end: a trigger on the jobs table calls this, and only an owner who wants it creates that trigger
 -- (`gw record-others`). What gw's workers settle is not recorded here. Of a job that a worker held nothing is known but
 -- that it completed; one without a lock was removed. The argument of the trigger is the period in seconds.
+-- A job without its record is better than a completion that fails, because that job runs again. History rejects rows, for
+-- example, while an operator has detached its default partition. The block costs one subtransaction for each statement.
 create or replace function :GRAPHILE_WORKER_SCHEMA._private_gw_record_others()
 returns trigger
 language plpgsql security definer
@@ -54,29 +56,33 @@ begin
   if tg_relid <> v_jobs then
     raise insufficient_privilege using message = format('only a trigger on %s may record its jobs', v_jobs);
   end if;
-  insert into :GRAPHILE_WORKER_SCHEMA._private_gw_history (
-    job_id, attempt, max_attempts, task, queue_name, key, state, final, error, worker_id,
-    created_at, started_at, finished_at, expires_at
-  )
-  select ended.id,
-         ended.attempts,
-         ended.max_attempts,
-         tasks.identifier,
-         queues.queue_name,
-         ended.key,
-         case when ended.locked_by is null then 'removed' else 'completed' end,
-         true,
-         case when ended.locked_by is null then ended.last_error end,
-         ended.locked_by,
-         ended.created_at,
-         ended.locked_at,
-         now(),
-         now() + make_interval(secs => tg_argv[0]::double precision)
-    from ended
-    join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = ended.task_id
-    left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = ended.job_queue_id
-   where ended.locked_by is null
-      or ended.locked_by !~ '^gw-.+-[0-9]+-[0-9a-f]{10}$';
+  begin
+    insert into :GRAPHILE_WORKER_SCHEMA._private_gw_history (
+      job_id, attempt, max_attempts, task, queue_name, key, state, final, error, worker_id,
+      created_at, started_at, finished_at, expires_at
+    )
+    select ended.id,
+           ended.attempts,
+           ended.max_attempts,
+           tasks.identifier,
+           queues.queue_name,
+           ended.key,
+           case when ended.locked_by is null then 'removed' else 'completed' end,
+           true,
+           case when ended.locked_by is null then ended.last_error end,
+           ended.locked_by,
+           ended.created_at,
+           ended.locked_at,
+           now(),
+           now() + make_interval(secs => tg_argv[0]::double precision)
+      from ended
+      join :GRAPHILE_WORKER_SCHEMA._private_tasks as tasks on tasks.id = ended.task_id
+      left join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = ended.job_queue_id
+     where ended.locked_by is null
+        or ended.locked_by !~ '^gw-.+-[0-9]+-[0-9a-f]{10}$';
+  exception when others then
+    raise warning 'jobs that ended are not recorded in history: %', sqlerrm;
+  end;
   return null;
 end;
 $gw$;

@@ -1,5 +1,5 @@
--- What history holds: rows, counted as far as a status counts them, and by estimates of its partitions; and whether jobs
--- ended by others are recorded.
+-- What history holds: rows, counted as far as a status counts them, and by estimates of its partitions; whether jobs ended
+-- by others are recorded, and whether the default partition is attached.
 \set TABLE parts
 select
   (select count(*) from (select from :GRAPHILE_WORKER_SCHEMA._private_gw_history limit 10001) as some_rows),
@@ -25,7 +25,8 @@ select
      where namespaces.nspname = %(schema)s::text
        and tables.relname = '_private_jobs'
        and triggers.tgname = '_private_gw_record_others'
-  )
+  ),
+  coalesce(bool_or(parts.relname = '_private_gw_history_default'), false)
   from pg_inherits
   join pg_class as parts on parts.oid = pg_inherits.inhrelid
   join pg_class as history on history.oid = pg_inherits.inhparent

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from psycopg.conninfo import make_conninfo
 from support.cli_program import CliProgram, CliResult
@@ -84,6 +86,30 @@ def test_what_is_wrong_is_found(gw: CliProgram, queue: Queue, statement: str, ch
     assert (ended.code, verdicts(ended)[check]) == (7, "error")
     assert any(fix in str(each["fix"]) for each in ended.json if each["check"] == check)
     assert "error" in ended.err
+
+
+def test_times_in_the_future_are_reported_with_what_follows(gw: CliProgram, queue: Queue) -> None:
+    minute = "date_trunc('minute', now() + interval '3 hours')"
+    queue.rows(
+        f"insert into graphile_worker._private_gw_statistics values ({minute}, 'mail', 'gw-a', 1, 0, 0, 1, '{{1}}', 1, 1)"
+    )
+    (statistics,) = (each for each in gw("doctor", "--json").json if each["check"] == "future")
+    queue.running(by="gw-a")
+    queue.heartbeat("gw-a", ago="-2 hours")
+    queue.rows(
+        "insert into graphile_worker._private_known_crontabs (identifier, known_since, last_execution)"
+        f" values ('nightly', now(), {minute})"
+    )
+    ended = gw("doctor", "--json")
+    (found,) = (each for each in ended.json if each["check"] == "future")
+
+    assert (statistics["status"], found["status"], ended.code) == ("warning", "error", 7)
+    assert re.search("the server's clock was set back: times in the queue are up to .* in the future", found["message"])
+    assert "until then no run of nightly is added and gw-a is not presumed dead" in found["message"]
+    assert found["fix"] == "gw cron forget nightly; if the worker is dead: gw unlock gw-a"
+    for command in ("cron forget nightly", "unlock gw-a --yes"):
+        assert gw(*command.split()).code == 0
+    assert [each["status"] for each in gw("doctor", "--json").json if each["check"] == "future"] == ["warning"]
 
 
 def test_the_remedy_for_a_missing_index_makes_it_again(gw: CliProgram, queue: Queue) -> None:

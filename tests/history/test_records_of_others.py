@@ -65,6 +65,23 @@ def test_a_job_that_node_completes_is_recorded_without_a_result(site: QueueFixtu
     assert [job["id"] for job in site.jobs()] == [failing]
 
 
+@pytest.mark.interop
+def test_a_job_that_cannot_be_recorded_completes_and_the_doctor_reports_why(site: QueueFixture) -> None:
+    site.run("alter table _private_gw_history detach partition _private_gw_history_default")
+    (found,) = (each for each in site.client.doctor.findings() if "detached" in each.message)
+    site.add("in_node")
+    node_worker(NEWEST).run_once(site.url, {"in_node": "return 42;"}, "--no-prepared-statements")
+    assert (site.jobs(), history(site)) == ([], [])
+    site.add(job_key="k")
+    assert site.client.remove("k") is not None
+
+    assert (found.check, found.status) == ("history", "error")
+    site.run(str(found.fix))
+    site.add("in_node")
+    node_worker(NEWEST).run_once(site.url, {"in_node": "return 42;"}, "--no-prepared-statements")
+    assert [row["task"] for row in history(site)] == ["in_node"]
+
+
 def test_a_job_that_is_removed_is_recorded(site: QueueFixture) -> None:
     job_id = site.add(job_key="k")
     site.client.remove("k")

@@ -70,7 +70,9 @@ def test_rows_that_stay_locked_are_named_and_those_that_are_gone_are_not(queue: 
 
 @pytest.mark.parametrize("max_attempts", [1, 25])
 @pytest.mark.parametrize(
-    "retire", ["remove_job('k')", "add_job('mail', job_key => 'k', run_at => now() + '1 day')"], ids=["remove", "replace"]
+    "retire",
+    ["remove_job('k')", "add_job('mail', job_key => 'k', run_at => now() + '1 day')"],
+    ids=["remove", "replace"],
 )
 def test_a_forgotten_job_that_an_older_transaction_retired_stays_retired(
     queue: Queue, retire: str, max_attempts: int

@@ -163,6 +163,8 @@ class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What history holds; None where the schema has none."""
     statistics: StatisticsStatus | None = None
     """What the statistics hold; None where they were not checked."""
+    future: Sequence[tuple[str, str, timedelta]] = ()
+    """What has a time in the future that the server wrote: its kind, its name, and how far."""
     allows_transactions: bool = True
     """False behind a pooler in statement mode; nothing else can be checked then."""
 
@@ -403,6 +405,13 @@ def _recording(facts: DoctorFacts) -> Found:
 
 def _history(facts: DoctorFacts) -> Found:
     found = facts.history
+    if found is not None and not found.has_default:
+        message = (
+            "the default partition of history is detached: a job whose day has no partition is not recorded, and stays "
+            "locked until its worker stops"
+        )
+        table = f"{sql_identifier(facts.schema)}._private_gw_history"
+        yield ERROR, message, f"alter table {table} attach partition {table}_default default"
     if found is not None and found.waiting_rows > MAX_WAITING_ROWS:
         message = f"at least {MAX_WAITING_ROWS:,} rows wait for a partition, so expiry has to delete them one by one"
         yield WARNING, message, "start a worker that keeps history; it makes partitions"
@@ -442,6 +451,26 @@ def _statistics_size(facts: DoctorFacts) -> str | None:
         return f"{who}; there are none"
     times = f"from {_rounded(found.oldest_age)} to {_rounded(found.latest_age)} ago"
     return f"{who}; {_rows(found.rows)}, {_megabytes(found.size_bytes)}, {times}"
+
+
+def _future(facts: DoctorFacts) -> Found:
+    if not facts.future:
+        return
+    items = [name for kind, name, _ in facts.future if kind == "cron"]
+    holders = {each.id for each in facts.holders}
+    workers = [name for kind, name, _ in facts.future if kind == "worker" and name in holders]
+    follows = [
+        *([f"no run of {some(items)} is added"] if items else ()),
+        *([f"{some(workers)} is not presumed dead"] if workers else ()),
+    ]
+    fixes = [
+        *([_typed(facts, "cron forget", items[0]) or "gw cron forget, with the item"] if items else ()),
+        *([f"if the worker is dead: {_unlock(facts, workers[0])}"] if workers else ()),
+    ]
+    ahead = _rounded(max(each for _, _, each in facts.future))
+    message = f"the server's clock was set back: times in the queue are up to {ahead} in the future"
+    until = f"{message}; until then {' and '.join(follows)}"
+    yield (ERROR, until, "; ".join(fixes)) if follows else (WARNING, message, "synchronise the server's clock (NTP)")
 
 
 def _limits(facts: DoctorFacts) -> Found:
@@ -552,6 +581,7 @@ _QUEUE: Final = (
     _Check("history", _recording),
     _Check("history", _history, _history_size),
     _Check("statistics", _statistics, _statistics_size),
+    _Check("future", _future),
     _Check("limits", _limits, lambda facts: "no task has a limit"),
     _Check("groups", _groups, _waiting_groups),
     _Check("blocked", _blocked, lambda facts: "no session of the queue waits for a lock"),

@@ -93,6 +93,8 @@ class HistoryStatus(msgspec.Struct, frozen=True):
     latest_at: datetime | None
     records_others: timedelta | None
     """How long jobs ended by others are kept; None: they are not recorded."""
+    has_default: bool = True
+    """Whether the partition for rows whose day has none is attached; an operator may detach it."""
 
 
 # -- pages of jobs ---------------------------------------------------------------------------------------------------

@@ -126,6 +126,7 @@ class Examination(QueueOperations, frozen=True):
                 ("statistics", self._statistics),
                 ("limits", self._limits),
                 ("groups", self._groups),
+                ("future", self._future),
             )
         yield from (
             ("failed", self._failed),
@@ -278,6 +279,10 @@ class Examination(QueueOperations, frozen=True):
     def _groups(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         [[waiting, held, first, job]] = visible_rows(connection, self.schema, "doctor_waiting")
         return replace(facts, groups=GroupStatus(waiting, held, first, job))
+
+    def _future(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
+        found = visible_rows(connection, self.schema, "doctor_future")
+        return replace(facts, future=[(kind, name, timedelta(seconds=ahead)) for kind, name, ahead in found])
 
     def _blocked(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         return replace(facts, lock_waits=find_lock_waits(connection, self.schema))

@@ -76,9 +76,9 @@ def job_end(row: Sequence[Any]) -> JobEnd:
 
 def history_status(row: Sequence[Any]) -> HistoryStatus:
     """Return the answer of `history_status.sql`."""
-    counted, estimate, *counts, latest, arguments = row
+    counted, estimate, *counts, latest, arguments, has_default = row
     seconds = None if arguments is None else float(bytes(arguments).rstrip(b"\0"))
-    values = [*counts, optional_timestamp(latest), None if seconds is None else timedelta(seconds=seconds)]
+    values = [*counts, optional_timestamp(latest), None if seconds is None else timedelta(seconds=seconds), has_default]
     return HistoryStatus(row_count(counted, estimate), *values)
 
 
