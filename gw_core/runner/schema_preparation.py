@@ -21,7 +21,7 @@ from gw_core.postgres.road.permissions import require_rights
 from gw_core.postgres.schema.schema_state import SchemaState, check
 from gw_core.runner.connections import RunnerConnections
 from gw_core.runtime.thread_calls import started
-from gw_core.worker.settler import reconnect_delay
+from gw_core.worker.outage import reconnect_delay
 
 ABORT_SECONDS: Final = 1.0
 """How long the end of a run waits until statements of its start are cancelled and undone."""

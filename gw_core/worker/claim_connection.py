@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
 
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.rules.event_bus import Events
-from gw_core.domain.rules.events import PoolConnectionLost, PoolConnectionRestored
 from gw_core.domain.rules.settings import PoolerMode
 from gw_core.postgres.connection.database import RESPONSE_TIMEOUT, Database, QueueConnection
 from gw_core.postgres.connection.error_mapping import needs_connection
 from gw_core.postgres.connection.notifications import Subscription, worker_channels
 from gw_core.postgres.road.claims import CLAIM_PLAN
 from gw_core.postgres.road.job_store import JobStore
-from gw_core.postgres.road.permissions import with_lacking_rights
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.listener import NotificationHealth
+from gw_core.worker.outage import Outage
 from gw_core.worker.own_locks import OwnLocks
-from gw_core.worker.settler import is_unreported, reconnect_delay
 from gw_core.worker.wakeup import Wakeup
-
-OPERATION: Final = "claim jobs"
-"""What events call the use of this connection."""
 
 
 class ClaimConnection:
-    """Belongs to the thread that claims, which rests in `wakeup`; other threads read `tries`.
+    """Belongs to the thread that claims, which rests in `wakeup`; other threads read `outage.tries`.
 
     Without `notifications` it does not listen; behind a pooler in transaction mode it cannot.
     `on_new_session` requests a heartbeat over a new connection: until it is written, the `lease` allows no claim.
@@ -47,15 +41,11 @@ class ClaimConnection:
     ) -> None:
         self.own_locks = own_locks
         """Knows whether a claim is under way, and what a lost one may have locked."""
-        self.tries = 0
-        """How many times in a row it has failed."""
-        self._reported: set[type] = set()
-        """The kinds of errors that were reported since it last worked."""
+        self.outage = Outage("claim jobs", worker_id=worker_id, events=events)
         self._worker_id = worker_id
         self._database = database
         self._notifications = notifications
         self._wakeup = wakeup
-        self._events = events
         self._lease = lease
         self._on_new_session = on_new_session
         self._store: JobStore | None = None
@@ -126,26 +116,11 @@ class ClaimConnection:
     # -- failures ----------------------------------------------------------------------------------------------------
 
     def fail(self, error: GraphileWorkerError) -> timedelta:
-        """Report the first failure of each kind, close a broken connection, and return how long to wait."""
-        delay, attempts = reconnect_delay(self.tries), self.tries
-        if is_unreported(error, self._reported):
-            error = with_lacking_rights(error, self._store)
-            self._events.emit(
-                PoolConnectionLost(
-                    worker_id=self._worker_id, operation=OPERATION, error=error, delay=delay, attempts=attempts
-                )
-            )
-        self.tries += 1
+        """Report an error, close a broken connection, and return how long to wait."""
+        delay = self.outage.fail(error, self._store)
         if needs_connection(error):
             self.close()
         return delay
-
-    def report_restored(self) -> None:
-        """Report the first success after failures."""
-        if self.tries:
-            tries, self.tries = self.tries, 0
-            self._reported.clear()
-            self._events.emit(PoolConnectionRestored(worker_id=self._worker_id, operation=OPERATION, attempts=tries))
 
     def check_own_locks_at_the_end(self) -> None:
         """Return what a lost claim locked, on a second connection if the first is lost too; then a sweep has to."""

@@ -109,7 +109,7 @@ class Claimer(Service):
     @property
     def tries(self) -> int:
         """How many tries to reach the database have failed since the last success; from any thread."""
-        return self._connection.tries
+        return self._connection.outage.tries
 
     # -- one step --------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class Claimer(Service):
             if limit:
                 self._claim(store, limit)
             if may_claim:
-                self._connection.report_restored()  # after a success, not before the next try
+                self._connection.outage.end()  # after a success, not before the next try
         except GraphileWorkerError as error:
             return self._try_later(error)
         is_more = self._schedule.may_find or self._schedule.is_requested

@@ -14,7 +14,8 @@ from gw_core.postgres.connection import notifications
 from gw_core.postgres.connection.database import RESPONSE_TIMEOUT, Database, QueueConnection
 from gw_core.postgres.connection.notifications import Notification, Subscription, announced_jobs, own_channel
 from gw_core.runtime.service import Service
-from gw_core.worker.settler import NO_DELAY, reconnect_delay
+from gw_core.worker.outage import reconnect_delay
+from gw_core.worker.settler import NO_DELAY
 from gw_core.worker.wakeup import Wakeup
 
 PING_TIMEOUT: Final = 5.0

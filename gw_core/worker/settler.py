@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -15,7 +14,6 @@ from gw_core.domain.errors import (
     GraphileWorkerError,
     InvalidJobError,
     LockTimeoutError,
-    TransientDatabaseError,
 )
 from gw_core.domain.job.claim import QueueLock
 from gw_core.domain.job.history import Keep
@@ -27,24 +25,19 @@ from gw_core.domain.rules.events import (
     JobResultRejected,
     JobReturned,
     JobsSettled,
-    PoolConnectionLost,
-    PoolConnectionRestored,
 )
 from gw_core.postgres.connection.database import RESPONSE_TIMEOUT, Database
 from gw_core.postgres.connection.error_mapping import is_beyond_encoding, needs_connection, rejects_a_row
 from gw_core.postgres.road.job_store import SETTLE_PLAN, JobStore, Settled
-from gw_core.postgres.road.permissions import with_lacking_rights
 from gw_core.runtime.service import Service
 from gw_core.worker.follow_ups import FollowUps, ended_members
 from gw_core.worker.job_durations import JobDurations
 from gw_core.worker.lease import Lease, steady_time
 from gw_core.worker.ledger import Ledger, OutcomeBatch
+from gw_core.worker.outage import Outage
 
 NO_DELAY: Final = timedelta(0)
 UNTIL_WOKEN: Final = timedelta(hours=1)
-MAX_RECONNECT_DELAY: Final = 1.5
-"""Seconds between two tries to reach the database: a restored one is noticed within this time."""
-
 KINDS: Final = (Completed, Failed, Returned)
 
 BATCH: Final = 1_000
@@ -64,14 +57,8 @@ MAX_REJECTED_DELAY: Final = 60.0
 """Seconds between two attempts to write what a trigger or constraint rejects."""
 
 
-def reconnect_delay(tries: int) -> timedelta:
-    """Return how long to wait before the next try to reach the database, with jitter so that a fleet spreads out."""
-    seconds = min(MAX_RECONNECT_DELAY, 0.05 * 2 ** min(tries, 10))
-    return timedelta(seconds=seconds * random.uniform(0.5, 1.0))
-
-
 class Settler(Service):
-    """Thread `gw-settle`. Owns its store, `_unwritten`, `_tries` and `durations`; `_inbox` is fed by threads.
+    """Thread `gw-settle`. Owns its store, `_unwritten`, `_outage` and `durations`; `_inbox` is fed by threads.
 
     Outcomes wait for the database as long as it takes; they are only given up when the process ends. Two kinds are set
     aside so that they delay no others: those of jobs whose rows another session locked (`_row_locked`), and those that
@@ -114,9 +101,7 @@ class Settler(Service):
         self.retry_rejected_at = 0.0
         self._rejected_delay = MIN_REJECTED_DELAY
         self._store: JobStore | None = None
-        self._tries = 0
-        self._reported: set[type] = set()
-        """The kinds of errors that were reported since the last success."""
+        self._outage = Outage("record outcomes", worker_id=worker_id, events=events)
         self._resting = False
         self._is_gathering = False
         self.final_timeout = timedelta(seconds=1)
@@ -176,8 +161,7 @@ class Settler(Service):
             return self._set_row_locked_aside(error)
         except GraphileWorkerError as error:
             return self._split_rejected(error) if rejects_a_row(error) else self.try_later(error)
-        if self._tries:
-            self._report_restored()
+        self._outage.end()
         return NO_DELAY
 
     def teardown(self) -> None:
@@ -377,39 +361,16 @@ class Settler(Service):
         return self._store
 
     def try_later(self, error: GraphileWorkerError) -> timedelta:
-        """Keep the batch, and report each kind of error once; after a deadlock or timeout the connection stays."""
-        delay, attempts = reconnect_delay(self._tries), self._tries
-        if is_unreported(error, self._reported):
-            operation = "record outcomes"
-            error = with_lacking_rights(error, self._store)
-            self._events.emit(
-                PoolConnectionLost(
-                    worker_id=self._worker_id, operation=operation, error=error, delay=delay, attempts=attempts
-                )
-            )
-        self._tries += 1
+        """Keep the batch, and report why; after a deadlock or timeout the connection stays."""
+        delay = self._outage.fail(error, self._store)
         if needs_connection(error):
             self.disconnect()
         return delay
-
-    def _report_restored(self) -> None:
-        restored = PoolConnectionRestored(worker_id=self._worker_id, operation="record outcomes", attempts=self._tries)
-        self._tries = 0
-        self._reported.clear()
-        self._events.emit(restored)
 
     def disconnect(self) -> None:
         if self._store is not None:
             self._store.connection.close()
             self._store = None
-
-
-def is_unreported(error: GraphileWorkerError, reported: set[type]) -> bool:
-    """Return whether to report an error of an outage, and remember its kind: the first error, and others that last."""
-    if reported and (type(error) in reported or isinstance(error, TransientDatabaseError)):
-        return False
-    reported.add(type(error))
-    return True
 
 
 def divided(outcomes: list[Outcome], keeps: Mapping[str, Keep]) -> list[OutcomeBatch]:

@@ -54,7 +54,7 @@ def test_the_claim_connection_is_replaced_after_one_delay(site: QueueFixture, mo
         delays.append(tries)
         return timedelta(seconds=0.3)
 
-    monkeypatch.setattr("gw_core.worker.claim_connection.reconnect_delay", reconnect_delay)
+    monkeypatch.setattr("gw_core.worker.outage.reconnect_delay", reconnect_delay)
     at: dict[type, float] = {}
     with site.running({"work": RunRecord()}, poll_interval=NEVER) as running:
         running.recorded.wait_for(ClaimEmpty)  # it rests, and notices the loss as it waits for notifications

@@ -120,7 +120,7 @@ def test_thousands_of_jobs_of_named_queues_survive_frequently_lost_answers(
     site: QueueFixture, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Long enough for the jobs of the lost answer to be claimed again before it is sent again.
-    monkeypatch.setattr(settler, "reconnect_delay", lambda tries: ms(200))
+    monkeypatch.setattr("gw_core.worker.outage.reconnect_delay", lambda tries: ms(200))
     attempts = Attempts()
     ended = threading.Event()
 

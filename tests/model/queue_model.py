@@ -928,8 +928,7 @@ def _is_returned(row: dict[str, Any]) -> bool:
 def without_waiting() -> Iterator[None]:
     """Let nothing rest between two tries, and let connections break when the model decides."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (claim_connection, settler_module):
-            patch.setattr(module, "reconnect_delay", lambda tries: settler_module.NO_DELAY)
+        patch.setattr("gw_core.worker.outage.reconnect_delay", lambda tries: settler_module.NO_DELAY)
         patch.setattr(gates_module, "TIME_SHARE", 0)
         # What waits for a session that ends a pause waits until it commits.
         patch.setitem(settler_module.SETTLE_PLAN, "lock_timeout", "60s")
