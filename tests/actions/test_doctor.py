@@ -90,9 +90,8 @@ def test_what_is_wrong_is_found(gw: CliProgram, queue: Queue, statement: str, ch
 
 def test_times_in_the_future_are_reported_with_what_follows(gw: CliProgram, queue: Queue) -> None:
     minute = "date_trunc('minute', now() + interval '3 hours')"
-    queue.rows(
-        f"insert into graphile_worker._private_gw_statistics values ({minute}, 'mail', 'gw-a', 1, 0, 0, 1, '{{1}}', 1, 1)"
-    )
+    values = f"{minute}, 'mail', 'gw-a', 1, 0, 0, 1, '{{1}}', 1, 1"
+    queue.rows(f"insert into graphile_worker._private_gw_statistics values ({values})")
     (statistics,) = (each for each in gw("doctor", "--json").json if each["check"] == "future")
     queue.running(by="gw-a")
     queue.heartbeat("gw-a", ago="-2 hours")

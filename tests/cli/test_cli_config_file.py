@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.shell import CliResult, InProcessShell
-
-from gw_cli.settings import load
-from gw_cli.settings.table import CONNECTION, SETTINGS, Setting
-from gw_core.errors import InvalidSettingError
 
 
 @pytest.fixture
@@ -120,64 +114,3 @@ def test_the_error_for_a_missing_file_names_the_variable_that_gave_it(within: In
 
     assert ended.code == 2
     assert ended.err.endswith("nowhere.toml' does not exist; check GW_CONFIG\n")
-
-
-# -- wrong types -------------------------------------------------------------------------------------------------------
-
-# Each type of TOML by the name it has in messages, the values, and the types of JSON Schema that allow it.
-TYPES = {
-    "a text": (['""', '"="'], {"string"}),
-    "a boolean": (["true", "false"], {"boolean"}),
-    "a whole number": (["0", "-7", "10000000000000000000"], {"integer", "number"}),
-    "a number with a fraction": (["1.5", "inf", "nan"], {"number"}),
-    "a list": (["[]", "[1]", '[["a"]]', '["a", 1]', '[""]'], {"array"}),
-    "a table": (["{}", "{a = 1}", '{"" = ""}'], {"object"}),
-    "a date": (["2026-01-31"], set()),
-    "a time": (["07:30:00"], set()),
-    "a date with a time": (["2026-01-31T07:30:00Z", "2026-01-31T07:30:00"], set()),
-}
-
-
-@pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda each: each.name)
-def test_a_value_of_a_wrong_type_is_rejected_with_the_setting_and_both_types(
-    setting: Setting[object], kind: str, tmp_path: Path
-) -> None:
-    values, fitting = TYPES[kind]
-    for value in values:
-        path = tmp_path / "gw.toml"
-        table, _, key = setting.name.rpartition(".")
-        path.write_text(f"[{table}]\n{key} = {value}" if table else f"{key} = {value}")
-        try:
-            load(path, environment={})
-        except InvalidSettingError as error:
-            message = str(error)
-        else:
-            assert kind == "a text" or fitting & _types_of(setting), value
-            continue
-        assert message.startswith(f"{path}: {setting.name}")
-        assert re.search(r": (give|write|item|view) ", message), message
-        assert kind in message or kind == "a text" or fitting & _types_of(setting), message
-
-
-def _types_of(setting: Setting[object]) -> set[str]:
-    """Return the types that the schema of the file allows for a setting."""
-    schemas: Any = setting.kind.schema.get("anyOf", [setting.kind.schema])
-    named = [each.get("type", "string") for each in schemas]
-    return {name for each in named for name in ([each] if isinstance(each, str) else each)}
-
-
-@pytest.mark.parametrize("value", ["true", "3", '"dark"', "[1]"])
-def test_a_table_of_settings_that_is_none_is_named(value: str, tmp_path: Path) -> None:
-    path = tmp_path / "gw.toml"
-    path.write_text(f"tui = {value}")
-
-    with pytest.raises(InvalidSettingError, match=r": tui is a .*: write \[tui\]"):
-        load(path, environment={})
-
-
-def test_a_pyproject_file_whose_tools_are_no_table_has_no_settings(tmp_path: Path) -> None:
-    path = tmp_path / "pyproject.toml"
-    path.write_text("tool = 3  # gw")
-
-    assert load(path, environment={}).origin(CONNECTION).kind != "file"
