@@ -32,11 +32,11 @@ from gw_core.domain.rules.stop_signals import StopSignals
 from gw_core.execution.context import TaskResources
 from gw_core.maintenance.heartbeat import Heartbeat
 from gw_core.postgres.connection.database import DEFAULT_SCHEMA, described
-from gw_core.postgres.connection.statements import read_statements
 from gw_core.postgres.road.enqueue import AddOperations, Enqueuer
 from gw_core.runner.connections import RunnerConnections
 from gw_core.runner.cron_items import CronItems
 from gw_core.runner.hooks import Hooks
+from gw_core.runner.late_modules import load_late_modules
 from gw_core.runner.outages import limit_outages
 from gw_core.runner.program_loop import AsyncLifetime, RunnerLoop
 from gw_core.runner.run_inputs import Crontab, Tasks, check_only, checked_flags, load_tasks
@@ -299,13 +299,13 @@ class Runner(AsyncLifetime):
         for service in self._services:
             service.start()
         if not once:
-            started("gw-read-statements", self._read_statements)
+            started("gw-late-modules", self._load_late_modules)
 
-    def _read_statements(self) -> None:
-        """Read all statements, a second after the start: it takes 10 ms, and the first jobs come first."""
+    def _load_late_modules(self) -> None:
+        """Load them a second after the start, because the first jobs come first."""
         with suppress(TimeoutError):
             self._end.result(timeout=1)
-        read_statements()
+        load_late_modules()
 
     def _new_pool(self, registry: TaskRegistry, *, once: bool) -> WorkerPool:
         return WorkerPool(
