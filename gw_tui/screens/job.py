@@ -187,7 +187,7 @@ class JobScreen(JobActionsMixin, WorkerActionsMixin, PauseMixin):
         self._draw_lines()
 
     def show_failure(self, failure: FailureKind, reason: str) -> None:
-        self._failure = sanitize.line(f"{failure}: {reason}", 200)
+        self._failure = sanitize.line(f"{failure}: {reason}", 300)
         self._draw_lines()
 
     # -- drawing ---------------------------------------------------------------------------------------------------

@@ -243,12 +243,14 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
         self.draw_preview()
 
     def draw_status(self) -> None:
-        """Draw the status line: the failure, or else the status."""
+        """Draw the status: the failure, with its remedy on more lines if it is long, or else one line."""
         sort = self.table.sort
         status = (LOADING.lower(),) if (known := self.known) is None else self.status(known)
         words = self.failure or " · ".join([*status, *([] if sort is None else [self.sort_words(sort)])])
         style = "$warning" if self.has_warning else "$quiet"
-        self.query_one("#status", Static).update(Content.styled(words, style), layout=False)
+        line = self.query_one("#status", Static)
+        line.set_class(self.has_warning, "-whole")
+        line.update(Content.styled(words, style), layout=self.has_warning)
 
     def show_snapshot(self, snapshot: QueueSnapshot) -> None:
         """Draw what depends on workers and locks."""
@@ -264,7 +266,7 @@ class ListScreen(ConsoleScreen, Generic[A, T]):
         self.draw()
 
     def show_failure(self, failure: FailureKind, reason: str) -> None:
-        self.failure = sanitize.line(f"{failure}: {reason}", 200)
+        self.failure = sanitize.line(f"{failure}: {reason}", 300)
         self.draw()
 
     def on_resize(self, event: events.Resize) -> None:

@@ -165,7 +165,7 @@ class WorkersScreen(WorkerActionsMixin, ListScreen[QueueSnapshot, WorkerInfo]):
 
     def status(self, known: QueueSnapshot) -> Iterator[str]:
         if self._unseen:
-            yield f"unknown in part: {sanitize.line(self._unseen, 200)}"
+            yield f"unknown in part: {sanitize.line(self._unseen, 300)}"
             return
         found = [health(each, self._recovery) for each in self._workers.values()]
         yield counted(len(found), "worker")

@@ -14,6 +14,7 @@ from msgspec import structs
 from support.console_source import QueueSource
 
 from gw_core import Selection, cron_item
+from gw_core.errors import PermissionDeniedError
 from gw_core.front_ends import (
     UNSAFE_TEXT,
     AdvisoryLock,
@@ -285,6 +286,26 @@ def test_a_failure_is_shown_on_every_screen_and_goes_when_it_is_over() -> None:
             await console.shows("slow: it took too long")
             await console.refresh()
             await console.until(lambda: "slow:" not in console.text)
+
+    run(scenario)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("key", [*"23456890", "enter"])
+def test_a_missing_right_is_shown_with_its_remedy_on_every_screen(key: str) -> None:
+    error = PermissionDeniedError(
+        "the database role lacks a right: permission denied for table _private_gw_history; "
+        "the queue's owner can give it with gw grant"
+    )
+
+    async def scenario(console: Console) -> None:
+        await console.press("2" if key == "enter" else key)
+        await console.rows()
+        if key == "enter":
+            await console.press(key)
+            await console.until(lambda: console.app.screen.SCREEN_ID == "job")  # type: ignore[attr-defined]
+        console.app.screen.show_failure(*classify_error(error))  # type: ignore[attr-defined]
+        await console.until(lambda: f"forbidden: {error}" in " ".join(console.text.replace("│", " ").split()))
 
     run(scenario)
 
