@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from gw_core import Job, JobState
+from gw_core import JobState
 from gw_core.front_ends import END_OF_TIME, FoundJob, HistoryState, retry_delay, written
 from gw_core.operations import EndedAttempt
 
@@ -42,12 +42,12 @@ class ErrorGroup:
     @property
     def first(self) -> datetime:
         """The earliest recorded failure, or the earliest of the last failures."""
-        return min((failed_at(self.jobs[-1].job), *self.recorded))
+        return min((failed_at(self.jobs[-1]), *self.recorded))
 
     @property
     def last(self) -> datetime:
         """The latest failure."""
-        return max((failed_at(self.jobs[0].job), *self.recorded))
+        return max((failed_at(self.jobs[0]), *self.recorded))
 
     @property
     def failed(self) -> int:
@@ -80,17 +80,21 @@ def error_groups(jobs: Iterable[FoundJob], ended: Iterable[EndedAttempt] = ()) -
 
 
 def _group(task: str, print_: str, jobs: list[FoundJob], recorded: tuple[datetime, ...]) -> ErrorGroup:
-    newest = sorted(jobs, key=lambda each: (failed_at(each.job), -each.job.id), reverse=True)
+    newest = sorted(jobs, key=lambda each: (failed_at(each), -each.job.id), reverse=True)
     text = _shared_part(newest[0].job.last_error or "")
     return ErrorGroup(task=task, fingerprint=print_, text=text, jobs=tuple(newest), recorded=recorded)
 
 
-def failed_at(job: Job) -> datetime:
-    """Return when a job failed last, inferred from the backoff that it waits for: no failure changes `updated_at`.
+def failed_at(found: FoundJob) -> datetime:
+    """Return when a job failed last, inferred from the backoff that it waits for: no worker changes `updated_at`.
 
-    A job that waits for others never ran; an operator failed it, which does change `updated_at`.
+    What fails a job without a worker, such as an operator or its expiry, leaves `run_at` and changes `updated_at`.
     """
-    return job.updated_at if job.run_at == END_OF_TIME else job.run_at - retry_delay(job.attempts)
+    job = found.job
+    if job.run_at == END_OF_TIME:  # it waited for others, so it never ran
+        return job.updated_at
+    inferred = job.run_at - retry_delay(job.attempts)
+    return max(inferred, job.updated_at) if found.state is JobState.FAILED else inferred
 
 
 def fingerprint(error: str) -> str:

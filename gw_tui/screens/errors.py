@@ -229,7 +229,7 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
             "",
         ]
         lines += [
-            f"{each.job.id}  attempt {each.job.attempts} of {each.job.max_attempts}{_ago(now - failed_at(each.job))}"
+            f"{each.job.id}  attempt {each.job.attempts} of {each.job.max_attempts}{_ago(now - failed_at(each))}"
             for each in group.jobs[:MAX_NAMED]
         ]
         return Content("\n".join(lines))

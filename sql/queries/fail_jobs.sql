@@ -2,6 +2,7 @@
 -- With `:KEEPS` the attempts are added to history. The job stays in the queue, also after its last attempt, so its row
 -- in history is not the final one.
 -- The backoff is Graphile Worker's: e^min(attempts, 10) seconds by the database's clock; the claim counted the attempt.
+-- A final failure uses up all attempts, for the backoff as well: readers infer the time of a failure from both.
 -- A job that was removed or superseded while it ran has attempts = max_attempts already and stays as it is: failed.
 \set RELEASES true
 \set KEEPS false
@@ -32,8 +33,13 @@ failed as (
   update :GRAPHILE_WORKER_SCHEMA._private_jobs as jobs
      set last_error = failures.message,
          run_at = greatest(now(), jobs.run_at)
-                  + make_interval(secs => coalesce(failures.delay_seconds, exp(least(jobs.attempts, 10)::float8))),
-         attempts = case when failures.final then greatest(jobs.attempts, jobs.max_attempts) else jobs.attempts end,
+                  + make_interval(
+                      secs => coalesce(
+                        failures.delay_seconds,
+                        exp(least(greatest(jobs.attempts, case when failures.final then jobs.max_attempts end), 10)::float8)
+                      )
+                    ),
+         attempts = greatest(jobs.attempts, case when failures.final then jobs.max_attempts end),
          payload = coalesce(failures.payload::json, jobs.payload),
          locked_at = null,
          locked_by = null

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from console_fixture import Console, run, search_of
 from support.console_source import QueueSource
+from support.queue_fixture import QueueFixture
 from textual.widgets import Button
 
-from gw_core import Client, JobState
+from gw_core import Client, GiveUp, JobState
 from gw_core.front_ends import FoundJob
 from gw_core.selection import parse
 from gw_tui.rules.error_groups import error_groups, fingerprint
@@ -61,6 +63,62 @@ def test_a_job_that_waited_for_others_failed_when_an_operator_failed_it() -> Non
     assert failed is not None
     (group,) = error_groups([FoundJob(failed, JobState.FAILED)])
     assert (group.first, group.last) == (failed.updated_at, failed.updated_at)
+
+
+def by_the_last_attempt(site: QueueFixture) -> None:
+    site.add("mail", max_attempts=1)
+    let_it_be_old(site)
+    site.run_once({"mail": failing_with(KeyError("amount"))})
+
+
+def by_giving_up(site: QueueFixture) -> None:
+    site.add("mail")
+    let_it_be_old(site)
+    site.run_once({"mail": failing_with(GiveUp("no address"))})
+
+
+def by_an_operator(site: QueueFixture) -> None:
+    job = site.add("mail")
+    let_it_be_old(site)
+    site.client.jobs.fail([job], reason="not needed")
+
+
+def by_another_program(site: QueueFixture) -> None:
+    job = site.add("mail")
+    let_it_be_old(site)
+    site.run("select permanently_fail_jobs(array[%s::bigint], 'not needed')", job)
+
+
+def by_expiring(site: QueueFixture) -> None:
+    site.add("mail", expires_at=datetime(2020, 1, 1, tzinfo=UTC))
+    let_it_be_old(site)
+    site.run_once({"mail": lambda payload: None})
+
+
+def failing_with(error: Exception) -> Callable[[Any], None]:
+    def task(payload: Any) -> None:
+        raise error
+
+    return task
+
+
+def let_it_be_old(site: QueueFixture) -> None:
+    """Let the jobs have been added two days ago."""
+    old = "now() - interval '2 days'"
+    site.run(f"update _private_jobs set created_at = {old}, updated_at = {old}, run_at = {old}")
+
+
+@pytest.mark.parametrize("fail", [by_the_last_attempt, by_giving_up, by_an_operator, by_another_program, by_expiring])
+def test_a_failed_job_has_the_time_of_its_failure_whatever_failed_it(
+    site: QueueFixture, fail: Callable[[QueueFixture], None]
+) -> None:
+    before = site.now()
+    fail(site)
+    after = site.now()
+
+    (group,) = error_groups(site.client.jobs.list("state:failed").jobs)
+    rounding = timedelta(milliseconds=1)
+    assert before - rounding <= group.first <= group.last <= after + rounding
 
 
 def test_the_limit_of_what_is_read_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
