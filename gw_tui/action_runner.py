@@ -10,6 +10,7 @@ from gw_tui.actions import Action, Restore, Result
 from gw_tui.actions.outcome import ActionOutcome
 from gw_tui.data.messages import ActionProgressed
 from gw_tui.dialogs.result import ProgressDialog, ResultDialog
+from gw_tui.rules.connection_state import FailureKind
 from gw_tui.rules.journal import EntryKind
 from gw_tui.text import sanitize
 
@@ -83,7 +84,8 @@ class ActionRunner:
         if action.is_long:
             progress.dismiss()
         self._progress = None
-        outcome = ActionOutcome(action, message.result, message.reason)
+        is_lost = message.failure is FailureKind.LOST
+        outcome = ActionOutcome(action, message.result, message.reason, is_lost)
         if not action.reads_only or outcome.failure:
             self._report(outcome)
         if not done.done():  # the screen that waited for it may be gone
@@ -110,5 +112,5 @@ def _words(outcome: ActionOutcome) -> str:
     done, action = outcome.result.done, outcome.action
     is_one = len(done) == 1 and not outcome.result.message and not isinstance(action, Restore)
     words = f"{action.thing} {done[0]} {action.done_words}" if is_one else outcome.headline
-    hint = " · U restores it" if outcome.can_be_undone else ""
+    hint = f" · U restores {'it' if len(done) == 1 else 'them'}" if outcome.can_be_undone else ""
     return f"{sanitize.line(words, 120)}{hint}"

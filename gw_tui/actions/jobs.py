@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from msgspec.structs import replace
+
 from gw_core import Selection
-from gw_core.errors import GraphileWorkerError, JobSkipped
+from gw_core.errors import DatabaseUnavailableError, GraphileWorkerError, JobSkipped
 from gw_core.front_ends import FrontEnd, SkippedJob, encode_payload, operator_name
-from gw_tui.actions.action import Action, Result, SkippedItem, changed, given, why_skipped
+from gw_tui.actions.action import GONE, Action, Result, SkippedItem, changed, given, why_skipped
 from gw_tui.actions.command_preview import on_one_line, options, unmistaken
 
 if TYPE_CHECKING:
@@ -19,6 +24,11 @@ if TYPE_CHECKING:
 
 CANCEL_TIMEOUT: Final = timedelta(seconds=5)
 """How long a cancellation waits for the task to stop; the request stays."""
+
+LOST_ANSWER_TIMEOUT: Final = timedelta(seconds=10)
+"""How long an action waits for the database to find out what became of it: a server takes seconds to start again."""
+
+LOST_ANSWER_PAUSE: Final = timedelta(milliseconds=500)
 
 
 class JobAction(Action, frozen=True, kw_only=True):
@@ -101,14 +111,16 @@ class Fail(ExpectedAction, frozen=True, kw_only=True):
         return ["fail", *map(str, self.ids), *options(reason=self.reason)]
 
 
-class Complete(ExpectedAction, frozen=True, kw_only=True):
+class Complete(JobAction, frozen=True, kw_only=True):
     """Delete jobs as if they had completed; the result holds them, for `Restore`."""
 
     command: ClassVar[str] = "complete"
     done_words: ClassVar[str] = "completed"
 
-    def batches(self, client: Client) -> Iterator[ActionResult]:
-        return client.jobs.in_batches(self.BATCH_SIZE).complete(expected=self.jobs, by=operator_name())
+    def results(self, client: Client, recovery: RecoverySettings) -> Iterator[Result]:
+        jobs = sorted(self.jobs, key=lambda each: each.id)
+        for start in range(0, len(jobs), self.BATCH_SIZE):
+            yield _completed(client, jobs[start : start + self.BATCH_SIZE])
 
 
 class Cancel(JobAction, frozen=True, kw_only=True):
@@ -209,6 +221,54 @@ class Add(Action, frozen=True, kw_only=True):
         """Return the job without its payload."""
         names = ("task", "queue_name", "run_at", "priority", "max_attempts", "job_key")
         return given(self.spec, names)
+
+
+def _completed(client: Client, jobs: Sequence[Job]) -> Result:
+    """Complete jobs in one transaction, and return them as they were, also if the answer to its commit is lost.
+
+    Then it is done again: what is gone by then was deleted before, if the record of that transaction names it.
+    """
+    ids = [each.id for each in jobs]
+    complete = partial(client.jobs.complete, expected=jobs, by=operator_name())
+    before = [each.job for each in client.jobs.list(ids, limit=len(ids), with_payload=True).jobs]
+    try:
+        return changed(complete())
+    except DatabaseUnavailableError:
+        result = changed(_when_available(complete))
+    gone = {each.what for each in result.skipped if each.why == GONE}
+    recorded = _recorded(client, (each.id for each in before if str(each.id) in gone))
+    deleted = [each for each in before if str(each.id) in gone and each.id in recorded]
+    names = [str(each.id) for each in deleted]
+    return replace(
+        result,
+        done=(*result.done, *names),
+        skipped=tuple(each for each in result.skipped if each.what not in names),
+        removed=(*result.removed, *deleted),
+    )
+
+
+def _when_available(act: Callable[[], ActionResult]) -> ActionResult:
+    """Act again, for some seconds as often as the database cannot be reached."""
+    until = time.monotonic() + LOST_ANSWER_TIMEOUT.total_seconds()
+    while True:
+        try:
+            return act()
+        except DatabaseUnavailableError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(LOST_ANSWER_PAUSE.total_seconds())
+
+
+def _recorded(client: Client, ids: Iterable[int]) -> set[int]:
+    """Return those of the jobs that the operator has completed, as far as that can be read."""
+    left, found = set(ids), set[int]()
+    with suppress(GraphileWorkerError):
+        while left:
+            actions = client.history.actions(left.pop())
+            own = [each for each in actions if each.action == "complete" and each.by == operator_name()]
+            found.update(*(each.job_ids for each in own))
+            left -= found
+    return found
 
 
 def _removed(answer: RemovedJob | SkippedJob) -> Result:

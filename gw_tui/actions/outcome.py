@@ -24,6 +24,8 @@ class ActionOutcome(msgspec.Struct, frozen=True):
     action: Action
     result: Result = msgspec.field(default_factory=Result)
     failure: str = ""
+    is_lost: bool = False
+    """True if the answer to the last transaction may be lost."""
 
     @property
     def is_plain(self) -> bool:
@@ -68,5 +70,7 @@ class ActionOutcome(msgspec.Struct, frozen=True):
         """What became of it, in a line."""
         if isinstance(self.action, Restore) and self.untouched:
             return f"{self.so_far}; {self.untouched:,} not restored yet, U continues"
+        if self.is_lost and self.untouched:
+            return f"{self.so_far}; {self.untouched:,} unknown, gw actions shows what was done"
         is_stopped = self.untouched and not self.failure
         return f"{self.so_far}; stopped, {self.untouched:,} not processed" if is_stopped else self.so_far

@@ -11,9 +11,11 @@ import psycopg
 import pytest
 from console_fixture import queue_source
 from psycopg.rows import dict_row
+from support.database_proxy import DatabaseProxy
 
 from gw_core import Client, Job, JobSpec, Selection
-from gw_core.front_ends import FoundJob
+from gw_core.front_ends import FoundJob, operator_name
+from gw_core.version import __version__
 from gw_tui.actions import Action, Complete, Fail, Reschedule, Restore, Retry
 
 pytestmark = pytest.mark.once
@@ -166,6 +168,34 @@ def test_removed_jobs_come_back_with_everything_that_mattered(url: str, source: 
     for old, new in zip(gone.done, back.done, strict=True):
         kept = ("identifier", "payload", "key", "flags", "priority", "run_at", "job_queue_id")
         assert {name: after[int(new)][name] for name in kept} == {name: before[int(old)][name] for name in kept}
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_jobs_come_back_also_if_the_answer_to_their_deletion_was_lost(url: str, committed: bool) -> None:
+    before = table(url)
+    proxy = DatabaseProxy(url)
+    source = queue_source(proxy.url)
+    with Client(url) as client:
+        page = [each.job for each in client.jobs.list("-state:running", limit=200).jobs]
+        [taken, *deleted] = page
+        client.jobs.complete([taken.id], by="another operator")
+    loss = proxy.lose_next(f"gw-tui/{__version__} {operator_name()}", mark="COMMIT", committed=committed)
+    try:
+        gone = next(source.run(Complete(jobs=page)))
+        back = next(source.run(Restore(jobs=gone.removed)))
+    finally:
+        source.close()
+        proxy.close()
+
+    assert loss.happened.is_set()
+    assert (sorted(map(int, gone.done)), [each.what for each in gone.skipped]) == (
+        [each.id for each in deleted],
+        [str(taken.id)],
+    )
+    payloads = [before[each.id]["payload"] for each in deleted]
+    after = table(url)
+    assert [after[int(new)]["payload"] for new in back.done] == payloads
+    assert len(after) == len(before) - 1
 
 
 # -- what is copied can be typed -------------------------------------------------------------------------------------

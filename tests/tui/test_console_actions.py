@@ -458,6 +458,7 @@ def test_an_action_the_database_rejects_says_why() -> None:
         await console.press("r")
         await console.reach("ResultDialog")
         assert "went away" in console.text
+        assert "0 jobs retried; 1 unknown" in console.text
         assert "\x1b" not in console.text
         assert any(entry.is_bad and "went away" in entry.words for entry in console.state.journal)
 
