@@ -13,9 +13,8 @@ from console_fixture import queue_source
 from psycopg.rows import dict_row
 from support.database_proxy import DatabaseProxy
 
-from gw_core import Client, Job, JobSpec, Selection
+from gw_core import Client, Job, JobSpec, Selection, __version__
 from gw_core.front_ends import FoundJob, operator_name
-from gw_core.version import __version__
 from gw_tui.actions import Action, Complete, Fail, Reschedule, Restore, Retry
 
 pytestmark = pytest.mark.once
