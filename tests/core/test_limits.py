@@ -12,8 +12,9 @@ import pytest
 from support.queue_fixture import DEADLINE, NEVER, QueueFixture, RunRecord, ms
 from support.waiting import wait_until
 
+from gw_core import JobSpec
 from gw_core.errors import InvalidInputError
-from gw_core.events import JobCompleted
+from gw_core.events import JobCompleted, JobReturned
 
 
 class Running:
@@ -75,6 +76,25 @@ def test_no_more_jobs_run_at_a_time_than_the_limit_over_all_workers(site: QueueF
 
     assert work.most == 3
     assert len(work.started) == 300
+
+
+@pytest.mark.parametrize("field", [None, "tenant"])
+def test_jobs_that_a_worker_returns_unstarted_use_up_no_rate(site: QueueFixture, field: str | None) -> None:
+    site.client.limits.set("work", per_period=10, period=timedelta(hours=1), burst=10, field=field)
+    gate = site.gate()
+    quick = [JobSpec(task="quick") for _ in range(100)]
+    options = {"concurrency": 2, "prefetch": timedelta(minutes=1), "grace_period": timedelta(0)}
+    with site.running({"work": gate, "quick": RunRecord()}, **options) as running:
+        site.client.add_many(quick)
+        running.recorded.wait_for(JobCompleted, count=len(quick))
+        site.client.add_many([JobSpec(task="work", payload={"tenant": "a"}) for _ in range(10)])
+        gate.wait_for(2)
+        wait_until(lambda: len(site.held()) == 10, what="the prefetch of all jobs that may start")
+        running.runner.stop()
+        running.recorded.wait_for(JobReturned, count=10)
+
+    (tokens,) = site.rows("select floor(tokens)::int from _private_gw_buckets")
+    assert tokens == (8,)
 
 
 def test_jobs_start_at_the_rate_of_the_limit(site: QueueFixture) -> None:

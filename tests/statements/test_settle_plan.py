@@ -31,9 +31,10 @@ def comparisons(queue: Queue, name: str, jobs: list[Job], *, releases: str) -> i
     """
     columns = {column: [value] * len(jobs) for column, value in COLUMNS[name].items()}
     claims = {"ids": [job.id for job in jobs], "claims": [job.locked_at for job in jobs]}
-    values = {"worker_id": OURS, "queue_ids": [], **claims, **columns}
+    values = {"worker_id": OURS, "queue_ids": [], "unstarted": claims["ids"], **claims, **columns}
+    parts = {"RELEASES": releases, "UNSTARTED": "true"}
     with Database(queue.url).connect("settle", SETTLE_PLAN) as connection:
-        plan = kept_plan(connection, name, values, parts={"RELEASES": releases}, options="analyze, costs off")
+        plan = kept_plan(connection, name, values, parts=parts, options="analyze, costs off")
     return sum(int(removed) for removed in re.findall(r"Rows Removed by Join Filter: (\d+)", plan))
 
 

@@ -12,7 +12,7 @@ import msgspec
 from gw_core.domain.errors import GraphileWorkerError
 from gw_core.domain.job.cancellation import CancelRequest
 from gw_core.domain.job.claim import QueueLock
-from gw_core.domain.job.expiry import ERROR_TYPE as EXPIRED_TYPE
+from gw_core.domain.job.expiry import ERROR_TYPE as EXPIRED_TYPE, expired_before_start
 from gw_core.domain.job.history import Keep
 from gw_core.domain.job.job import Job
 from gw_core.domain.job.outcome import (
@@ -131,14 +131,18 @@ class JobStore(Store):
     ) -> Settled:
         """Return the jobs of these claims with the attempt not counted, release the queues, and return which.
 
-        Those that have started no longer expire.
+        Those that have started no longer expire. The others return what their claims took from the rate of a limit;
+        one that has expired took nothing.
         """
         ordered = _by_id(outcomes)
+        unstarted = [each.job.id for each in ordered if not each.started and expired_before_start(each.job) is None]
         return self._settle(
             "return_jobs",
             ordered,
             worker_id,
             releases,
+            is_unstarted=bool(unstarted),
+            unstarted=unstarted,
             attempts=[each.job.attempts for each in ordered],
             keys=[each.job.job_key for each in ordered],
             delays=[_delay_seconds(each.delay) for each in ordered],
@@ -153,11 +157,14 @@ class JobStore(Store):
         releases: Sequence[QueueLock],
         kept: Mapping[str, Any] | None = None,
         in_ascii: bool = False,
+        is_unstarted: bool = False,
         **values: Any,
     ) -> Settled:
         """Run a statement in its form for what is to be released and kept, and return what it settled."""
         ids = [outcome.job.id for outcome in ordered]
         form = {"RELEASES": "true" if releases else "false", "KEEPS": "false" if kept is None else "true"}
+        if is_unstarted:
+            form["UNSTARTED"] = "true"
         values |= {
             "ids": array_text(ids),
             # A few times and not one for each job: the ledger writes the outcomes of a job with two claims apart.
