@@ -78,6 +78,8 @@ class ConsoleState:
 
     def answered(self, message: SnapshotReceived) -> None:
         """Keep a snapshot, and add what it shows to the history."""
+        if self.snapshot is None:  # until now, this machine's clock had to do
+            self.journal.move(message.snapshot.at - self.now)
         self.snapshot, self.cost, self._rest = message.snapshot, message.took, message.rest
         self.connection = self.connection.answered(self.clock())
         self.late_because = ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -51,3 +51,9 @@ class Journal(deque[LogEntry]):
         entry = LogEntry(self[-1].number + 1 if self else 1, at, kind, words, is_bad)
         self.append(entry)
         return entry
+
+    def move(self, by: timedelta) -> None:
+        """Move the times of all entries, such as to another clock."""
+        moved = [replace(each, at=each.at + by) for each in self]
+        self.clear()
+        self.extend(moved)

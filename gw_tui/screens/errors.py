@@ -20,7 +20,7 @@ from gw_tui.screens.job_actions import JobActionsMixin
 from gw_tui.screens.list_screen import UNKNOWN, ListScreen
 from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
-from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, duration_cell, sign_cell
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, age_cell, sign_cell
 
 MAX_JOBS: Final = 1_000
 """Jobs of each state that are read: the latest failed ones, and the first in backoff by id."""
@@ -184,8 +184,8 @@ class ErrorsScreen(JobActionsMixin, ListScreen[ErrorsSample, ErrorGroup]):
                 "task": group.task,
                 "error": Cell(masked(group.fingerprint), "strong" if is_growing else ""),
                 "failed": Cell(_counted(group.failed, is_all=has_all_failed) if group.failed else "", "failed"),
-                "first": _age(now - group.first, "quiet", "" if knows_times else ">"),
-                "last": _age(now - group.last, "", "" if knows_times else "<"),
+                "first": age_cell(now - group.first, "quiet", "" if knows_times else ">"),
+                "last": age_cell(now - group.last, "", "" if knows_times else "<"),
                 "growing": sign_cell(symbols.WARNING, "growing") if is_growing else "",
             },
             group,
@@ -271,16 +271,6 @@ def _part(page: JobPage, total: Count | None) -> str:
     if total is None or total.value <= number:
         total = Count(number, Quality.AT_LEAST)
     return f"{number:,} of {formatting.count(total)}"
-
-
-def _age(age: timedelta, role: str, bound: str) -> Cell:
-    """Return how long ago a failure was, with a bound if failures were not read that may be earlier or later.
-
-    The inferred time is wrong, and then in the future, if the task chose the delay itself.
-    """
-    if age < timedelta():
-        return Cell(formatting.NOTHING, "quiet", 0.0)
-    return duration_cell(age, role, f"{bound}{formatting.duration(age)}")
 
 
 def _ago(age: timedelta) -> str:

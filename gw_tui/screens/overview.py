@@ -40,7 +40,7 @@ from gw_tui.text import formatting, sanitize, symbols
 from gw_tui.text.redact import masked
 from gw_tui.widgets.bars import Bars
 from gw_tui.widgets.keyed_table import KeyedTable
-from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, duration_cell
+from gw_tui.widgets.table_rows import Cell, TableColumn, TableRow, age_cell
 from gw_tui.widgets.text_panel import TextPanel
 from gw_tui.widgets.tiles import Tile
 
@@ -258,7 +258,7 @@ class OverviewScreen(LimitMixin, WorkerActionsMixin, SessionMixin):
         self._show("largest", (_size(each) for each in (sizes or ())[:MAX_LISTED]), is_known=sizes is not None)
         groups = sorted(error_groups(errors or ()), key=lambda each: each.last, reverse=True)
         self._groups = {each.key: each for each in groups[:MAX_LISTED]}
-        shown = (_error(each, snapshot.at) for each in self._groups.values())
+        shown = (_error(each, self.state.now) for each in self._groups.values())
         self._show("last-errors", shown, is_known=errors is not None)
 
     def _show(self, name: str, rows: Iterable[TableRow], *, is_known: bool) -> None:
@@ -510,7 +510,7 @@ def _error(group: ErrorGroup, now: datetime) -> TableRow:
     cells: dict[str, Cell | str] = {
         "task": group.task,
         "error": masked(group.fingerprint),
-        "last": duration_cell(max(timedelta(), now - group.last), "quiet"),
+        "last": age_cell(now - group.last, "quiet"),
     }
     return TableRow(group.key, cells)
 

@@ -67,6 +67,16 @@ def duration_cell(value: timedelta, role: str = "", text: str | None = None) -> 
     return Cell(formatting.duration(value) if text is None else text, role, value.total_seconds())
 
 
+def age_cell(age: timedelta, role: str, bound: str = "") -> Cell:
+    """Return how long ago a failure was, with a bound if failures were not read that may be earlier or later.
+
+    The inferred time is wrong, and then in the future, if the task chose the delay itself.
+    """
+    if age < timedelta():
+        return Cell(formatting.NOTHING, "quiet", 0.0)
+    return duration_cell(age, role, f"{bound}{formatting.duration(age)}")
+
+
 def day_cell(time: datetime | None, now: datetime) -> Cell | str:
     """Return a time, which sorts from the past to the future; None is an empty cell."""
     return "" if time is None else duration_cell(time - now, "quiet", formatting.day(time, now))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from console_fixture import Console, run, search_of
+from console_fixture import Console, play, queue_source, run, search_of
 from support.console_source import QueueSource
 from support.queue_fixture import QueueFixture
 from textual.widgets import Button
 
-from gw_core import Client, GiveUp, JobState
+from gw_core import Client, GiveUp, JobState, RetryAfter
 from gw_core.front_ends import FoundJob
 from gw_core.selection import parse
 from gw_tui.rules.error_groups import error_groups, fingerprint
@@ -119,6 +120,19 @@ def test_a_failed_job_has_the_time_of_its_failure_whatever_failed_it(
     (group,) = error_groups(site.client.jobs.list("state:failed").jobs)
     rounding = timedelta(milliseconds=1)
     assert before - rounding <= group.first <= group.last <= after + rounding
+
+
+@pytest.mark.parametrize("screen", ["overview", "errors"])
+def test_a_failure_whose_time_is_unknown_has_no_age(site: QueueFixture, screen: str) -> None:
+    site.add("mail")
+    site.run_once({"mail": failing_with(RetryAfter(timedelta(days=7), "greylisted"))})
+
+    async def scenario(console: Console) -> None:
+        await console.shows("greylisted")
+        row = next(line for line in console.text.splitlines() if "greylisted" in line and "mail" in line)
+        assert not re.search(r"\d[smhd]\b", row.rpartition("greylisted")[2]), row
+
+    play(scenario, queue_source(site.url), size=(160, 40), screen=screen)
 
 
 def test_the_limit_of_what_is_read_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:

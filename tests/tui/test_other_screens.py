@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -394,3 +394,14 @@ def test_names_of_any_kind_lead_to_their_jobs() -> None:
         await console.until(lambda: console.table().keys)
 
     run(scenario, source=source, screen="queues")
+
+
+def test_what_was_noted_before_the_first_answer_has_the_time_of_the_database() -> None:
+    async def scenario(console: Console) -> None:
+        first, *_ = console.state.journal
+        assert "console started" in first.words
+        assert abs(first.at - console.source.queue.now) < timedelta(minutes=2)
+
+    source = QueueSource()
+    assert abs(source.queue.now - datetime.now(UTC)) > timedelta(days=1), "the queue has a clock of its own"
+    run(scenario, source=source, screen="events")
