@@ -18,15 +18,20 @@ scan (queue_id, steps) as (
    where scan.queue_id is not null
      and scan.steps < %(scan_limit)s::bigint
 ),
-\set QUEUE queues.id
+\set QUEUE free.id
 far_picks as materialized (
   select due.*
     from scan
-    join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = scan.queue_id
+   cross join lateral (
+           select queues.id
+             from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+            where queues.id = scan.queue_id
+              and queues.is_available = true
+           offset 0
+         ) as free
    cross join lateral (
            \ir parts/first_of_queue.sql
          ) as due
-   where queues.is_available = true
-     and (queues.id in (select id from near_free_queues)) is not true
+   where (free.id in (select id from near_free_queues)) is not true
    limit %(limit)s::bigint
 ),

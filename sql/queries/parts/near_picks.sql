@@ -20,11 +20,11 @@ places as materialized (
   select near.*, row_number() over (partition by job_queue_id order by priority, run_at, id) as place
     from near
 ),
+-- Looked up by id: with statistics from a time when there were no queues, a join would compare each with each.
 near_free_queues as materialized (
   select queues.id
-    from places
-    join :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues on queues.id = places.job_queue_id
-   where places.place = 1
+    from :GRAPHILE_WORKER_SCHEMA._private_job_queues as queues
+   where queues.id = any(array(select places.job_queue_id from places where places.place = 1))
      and queues.is_available = true
 ),
 -- Up to `per_queue` of each queue. Where reading began behind dead rows, each queue is read again from its beginning: one
