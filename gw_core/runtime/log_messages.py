@@ -23,6 +23,7 @@ MAX_NAMES: Final = 10
 """How many tasks the line of the start names; `gw tasks` lists all."""
 
 _LOST: Final = "Lost job %s (%s): it lost its lock while running; the result was discarded"
+_LOST_UNSTARTED: Final = "Lost job %s (%s): it lost its lock before it started"
 _UNKNOWN: Final = (
     "Lost job %s (%s): its outcome is unknown, because the database's answer was lost, and another worker may have "
     "recovered the job before the outcome was sent again"
@@ -262,7 +263,8 @@ class JobLog(_ProcessLog):
                 message = "Completed task %s (%s), but %s"
                 _log_job(self._worker.warning, message, outcome.job, worker_id, outcome.result_error)
         for outcome in event.lost:
-            message = _UNKNOWN if event.in_doubt else _LOST
+            is_unstarted = type(outcome) is Returned and not outcome.started
+            message = _UNKNOWN if event.in_doubt else _LOST_UNSTARTED if is_unstarted else _LOST
             _log_job(self._worker.warning, message, outcome.job, worker_id)
 
     def _job_failed(self, outcome: Failed, worker_id: str) -> None:

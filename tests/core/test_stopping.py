@@ -15,7 +15,7 @@ from support.time_range import MeasuredBlock
 from support.waiting import wait_until
 
 from gw_core import WorkerSettings
-from gw_core.events import JobCompleted, JobReturned, JobSucceeded, PoolStopped, PoolStopping
+from gw_core.events import JobCompleted, JobLockLost, JobReturned, JobSucceeded, PoolStopped, PoolStopping
 from gw_core.front_ends import PoolInterrupting, PoolListening, WorkerStopped
 from gw_core.runtime import service
 from gw_core.worker import pool
@@ -97,6 +97,26 @@ def test_what_was_claimed_ahead_is_returned_without_counting_an_attempt(site: Qu
     assert result.completed == 31
     assert [(job["attempts"], job["locked_by"]) for job in site.jobs()] == [(0, None)] * 19
     assert site.held() == []
+
+
+def test_the_log_states_of_each_lost_job_whether_it_had_started(site: QueueFixture) -> None:
+    gate = site.gate()
+    with site.running({"quick": RunRecord(), "work": gate}, concurrency=1, prefetch=FAR) as running:
+        warm_up(site, running)
+        site.fill(5)
+        gate.wait_for(1)
+        wait_until(lambda: all(job["locked_by"] for job in site.jobs()), what="all jobs to be claimed")
+        site.client.workers.unlock([running.pool.id])
+        running.request_stop()
+        running.recorded.wait_for(JobLockLost, count=4)
+        gate.open()
+        running.recorded.wait_for(JobLockLost, count=5)
+
+    lost = [line.partition("): ")[2] for line in running.log.of("warning") if line.startswith("Lost job")]
+    assert sorted(lost) == [
+        *["it lost its lock before it started"] * 4,
+        "it lost its lock while running; the result was discarded",
+    ]
 
 
 def test_when_the_grace_period_ends_what_still_runs_is_returned_with_a_delay(site: QueueFixture) -> None:

@@ -384,7 +384,7 @@ class JobRecovered(Event, frozen=True):
 
 
 class JobLockLost(WorkerEvent, frozen=True):
-    """The run ended after the worker had lost the job's lock, to a sweep for example; the outcome was discarded.
+    """A job ended or was returned after its lock was lost, to a sweep for example; nothing was recorded.
 
     With `in_doubt` the outcome was sent before, and the answer was lost: it is unknown whether it was recorded.
 
