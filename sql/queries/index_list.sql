@@ -1,7 +1,5 @@
--- The indexes of the schema whose names start with a prefix, whether each may be used, and whether our role may drop it.
-select indexes.relname::text,
-       index.indisvalid and index.indisready,
-       pg_has_role(indexes.relowner, 'usage')
+-- The indexes of the schema whose names start with a prefix, and whether each may be used.
+select indexes.relname::text, index.indisvalid and index.indisready
   from pg_index as index
   join pg_class as indexes on indexes.oid = index.indexrelid
   join pg_namespace as namespace on namespace.oid = indexes.relnamespace

@@ -184,7 +184,7 @@ def test_a_value_is_read(setting: c.Setting[object], raw: object, value: object)
         pytest.param(c.POLL_INTERVAL, "0", "at least 1ms", id="no interval"),
         pytest.param(c.POLL_INTERVAL, "soon", "a duration like 90s", id="not a span"),
         pytest.param(c.GRACE_PERIOD, "25", "a duration like 90s", id="a span without its unit"),
-        pytest.param(c.GRACE_PERIOD, 25, "a duration like 90s", id="a number where a span is due"),
+        pytest.param(c.GRACE_PERIOD, 25, "a duration like 90s", id="a number where a duration is due"),
         pytest.param(c.STRICT, "maybe", "true or false", id="neither on nor off"),
         pytest.param(c.STRICT, 1, "true or false", id="a number is no switch"),
         pytest.param(c.LOG_LEVEL, "loud", "one of debug, info, warning, error", id="not a level"),

@@ -166,7 +166,7 @@ def test_a_retry_rule_that_fails_hides_no_error(rule: Any, problem: str) -> None
     )
 
 
-@pytest.mark.parametrize("rule", [Snooze, RetryAfter, GiveUp("for good"), "soon", None, timedelta])
+@pytest.mark.parametrize("rule", [Snooze, RetryAfter, GiveUp("closed"), "soon", None, timedelta])
 def test_what_is_no_retry_rule_is_an_error_where_the_task_is_made(rule: Any) -> None:
     with pytest.raises(TaskLoadError, match="retry for ValueError must be a timedelta or a number of seconds"):
         TaskRegistry().task("send", retry={ValueError: rule})(raising(ValueError()))

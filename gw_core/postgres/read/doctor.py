@@ -207,8 +207,7 @@ class Examination(QueueOperations, frozen=True):
         return replace(facts, lacking=[each for _, each in lacking], hidden_tables=list(tables))
 
     def _indexes(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
-        found = visible_rows(connection, self.schema, "index_list", {"schema": self.schema, "prefix": ""})
-        known = {name: is_usable for name, is_usable, _ in found}
+        known = dict(visible_rows(connection, self.schema, "index_list", {"schema": self.schema, "prefix": ""}))
         invalid = [name for name, is_valid in known.items() if not is_valid]
         # Before revision 16 there is no such table, and its indexes come with the upgrade.
         has_jobs = (facts.revision or 0) >= TABLES_TURN_PRIVATE
