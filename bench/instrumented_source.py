@@ -97,9 +97,9 @@ class InstrumentedSource(ClientSource):
             self._file.write(json.dumps((tick.screen, tick.opens, *costs)) + "\n")
         self._tick = Tick(self.screen)
 
-    def count_locks(self) -> timedelta | None:
-        with self._noted("locks"):
-            return super().count_locks()
+    def read_background(self) -> timedelta | None:
+        with self._noted("background"):
+            return super().read_background()
 
     @contextmanager
     def _noted(self, lane: str) -> Iterator[None]:

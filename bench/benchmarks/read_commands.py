@@ -21,7 +21,7 @@ from bench.server import ask
 from bench.server_time import ServerTiming, percentile, with_timing
 from gw_core import Client
 from gw_core.front_ends import FrontEnd
-from gw_tui.data.source import LOCKS_INTERVAL
+from gw_tui.data.source import BACKGROUND_INTERVAL
 
 SLOWEST: Final = "slowest reading command, p95 ms"
 SNAPSHOT: Final = "snapshot p95 ms in the server"
@@ -224,7 +224,7 @@ def _command(url: str, folder: Path, words: Sequence[str]) -> Command:
 
 def _snapshots(url: str, count: int) -> dict[str, float]:
     """Take snapshots as the console does. The first reads what the schema has, and does not count."""
-    walls, durations, locks, times = [], [], [], ServerTiming()
+    walls, durations, background, times = [], [], [], ServerTiming()
     again = time.monotonic()
     with Client(with_timing(url), max_pool_size=1) as client:
         front_end = FrontEnd(client)
@@ -232,11 +232,11 @@ def _snapshots(url: str, count: int) -> dict[str, float]:
         times.receive(client)
         for _ in range(count):
             if time.monotonic() >= again:
-                again = time.monotonic() + LOCKS_INTERVAL.total_seconds()
-                front_end.count_locks()
-                locks.append(sum(times.take().values()))
+                again = time.monotonic() + BACKGROUND_INTERVAL.total_seconds()
+                front_end.read_background()
+                background.append(sum(times.take().values()))
             began = time.perf_counter()
-            snapshot = front_end.snapshot(with_locks=False)
+            snapshot = front_end.snapshot(with_background=False)
             walls.append(1000 * (time.perf_counter() - began))
             durations.append(sum(times.take().values()))
             if snapshot.errors:
@@ -246,7 +246,7 @@ def _snapshots(url: str, count: int) -> dict[str, float]:
         "snapshot p50 ms in the server": median(durations),
         SNAPSHOT: percentile(durations, 0.95),
         "snapshot max ms in the server": max(durations),
-        "locks p95 ms in the server": percentile(locks, 0.95),
+        "background p95 ms in the server": percentile(background, 0.95),
         "snapshot p50 ms in all": median(walls),
         "snapshot p95 ms in all": percentile(walls, 0.95),
     }

@@ -54,22 +54,22 @@ class FrontEnd:
 
         return cancellable(selection)
 
-    def snapshot(self, recovery: RecoverySettings | None = None, *, with_locks: bool = True) -> QueueSnapshot:
-        """Return the state of the whole queue in one round trip, at a cost that does not grow with the queue.
+    def snapshot(self, recovery: RecoverySettings | None = None, *, with_background: bool = True) -> QueueSnapshot:
+        """Return the state of the whole queue, at a cost that does not grow with the queue.
 
-        `recovery` defines which workers are dead. A caller that refreshes often sets `with_locks` to False, and counts
-        locks with `count_locks`. A part that fails is named in the answer. An error of every query is raised: no
-        connection, no schema, no privilege to read the tables.
+        `recovery` defines which workers are dead. A caller that refreshes often sets `with_background` to False, and
+        calls `read_background` now and then. A part that fails is named in the answer. An error of every query is
+        raised: no connection, no schema, no privilege to read the tables.
         """
-        return self._snapshots.read(recovery or RecoverySettings(), with_locks=with_locks)
+        return self._snapshots.read(recovery or RecoverySettings(), with_background=with_background)
 
-    def count_locks(self, recovery: RecoverySettings | None = None) -> timedelta | None:
-        """Count again what workers have locked, for the next snapshots; they report an error if it failed.
+    def read_background(self, recovery: RecoverySettings | None = None) -> timedelta | None:
+        """Read again for the next snapshots what changes seldom or costs more, such as the locks of workers.
 
-        Returns how long the server worked at it; None if that is unknown. Before the first snapshot it does nothing,
-        because that snapshot counts locks.
+        Returns how long the server worked at it; None if that is unknown. The next snapshots name the parts that
+        failed.
         """
-        return self._snapshots.count_locks(recovery or RecoverySettings())
+        return self._snapshots.read_background(recovery or RecoverySettings()).server_time
 
     def counts(self) -> QueueCounts:
         """Return how many jobs are in each state. Of a large table each call samples a part, pooled for a minute."""

@@ -28,7 +28,7 @@ from gw_tui.data.messages import (
     QueryFailed,
     SnapshotReceived,
 )
-from gw_tui.data.source import LOCKS_INTERVAL, DataSource, Query, classify_error
+from gw_tui.data.source import BACKGROUND_INTERVAL, DataSource, Query, classify_error
 from gw_tui.rules.connection_state import FailureKind, wait_before
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ Post = Callable[[Message], object]
 
 SNAPSHOTS: Final = 45
 QUERIES: Final = 45
-LOCKS: Final = 200
-"""The server works for snapshots a forty-fifth of the time at most, and a two hundredth to count what workers hold;
+BACKGROUND: Final = 200
+"""The server works for snapshots a forty-fifth of the time at most, and a two hundredth for their background;
 what the visible screen asks takes a forty-fifth as well: together 5 %."""
 
 LAST: Final = 3
@@ -141,7 +141,8 @@ class QueryThread:
         self._bell = threading.Event()
         self._stopping = threading.Event()
         self._hurried = threading.Event()
-        self.snapshots, self.asking, self._counting = RateLimiter(SNAPSHOTS), RateLimiter(QUERIES), RateLimiter(LOCKS)
+        self.snapshots, self.asking = RateLimiter(SNAPSHOTS), RateLimiter(QUERIES)
+        self._background = RateLimiter(BACKGROUND)
         self._answered: int | None = None
         self.failures = 0
         self._thread = threading.Thread(target=self._run, name="gw-tui-reader", daemon=True)
@@ -200,12 +201,12 @@ class QueryThread:
         """Do what is due, and return how many seconds to rest."""
         if self._hurried.is_set():
             self._hurried.clear()
-            self.snapshots.due = self.asking.due = self._counting.due = 0.0
+            self.snapshots.due = self.asking.due = self._background.due = 0.0
         elif self.failures and self._clock() < self.snapshots.due:
             return self.snapshots.due - self._clock()
         if self.failures:
             self._post(Connecting())
-        if self._clock() >= self.snapshots.due and not (self._count() and self._take_snapshot()):
+        if self._clock() >= self.snapshots.due and not (self._read_background() and self._take_snapshot()):
             return max(0.0, self.snapshots.due - self._clock())
         wanted = self._wanted
         is_new = wanted.generation != self._answered
@@ -213,18 +214,18 @@ class QueryThread:
             return max(0.0, self.snapshots.due - self._clock())
         return self._rest()
 
-    def _count(self) -> bool:
-        """Count the locks of workers when they are due; False when nothing can be asked."""
+    def _read_background(self) -> bool:
+        """Read the background of snapshots when it is due; False when nothing can be asked."""
         began = self._clock()
-        if began < self._counting.due:
+        if began < self._background.due:
             return True
-        every = max(self._every(None), LOCKS_INTERVAL.total_seconds())
+        every = max(self._every(None), BACKGROUND_INTERVAL.total_seconds())
         try:
-            server_time = self._source.count_locks()
+            server_time = self._source.read_background()
         except Exception as error:  # noqa: BLE001 - see below
-            return self._hindered(error, _Wanted(self._wanted.generation), self._counting, every)
+            return self._hindered(error, _Wanted(self._wanted.generation), self._background, every)
         took = self._clock() - began if server_time is None else server_time.total_seconds()
-        self._counting.done(began, took=took, every=every)
+        self._background.done(began, took=took, every=every)
         return True
 
     def _take_snapshot(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
@@ -76,10 +76,10 @@ ACTION_LIMITS: Final = replace(
 """Of the connection that runs actions and exact counts."""
 
 
-LOCKS_INTERVAL: Final = timedelta(seconds=2)
-"""What workers hold is counted, and listed, no more often."""
+BACKGROUND_INTERVAL: Final = timedelta(seconds=2)
+"""The background of snapshots is read, and what workers hold is listed, no more often."""
 
-FRESH: Final = LOCKS_INTERVAL + timedelta(seconds=1)
+FRESH: Final = BACKGROUND_INTERVAL + timedelta(seconds=1)
 """A count of workers' locks that is older than this is shown with its age."""
 
 QUEUES_INTERVAL: Final = timedelta(seconds=2)
@@ -205,8 +205,8 @@ class DataSource:
         """Return names to suggest: tasks, queues or workers."""
         return self.answer(f"names {kind.value} {prefix}", lambda live: live.front_end.names(kind, prefix))
 
-    def count_locks(self) -> timedelta | None:
-        """Count the locks of workers for the next snapshots; return how long the server worked, if known."""
+    def read_background(self) -> timedelta | None:
+        """Read the background of the next snapshots; return how long the server worked, if known."""
         return timedelta()
 
     def run(self, action: Action) -> Iterator[Result]:
@@ -285,22 +285,25 @@ class ClientSource(DataSource):
         return query(self)
 
     def read_snapshot(self) -> QueueSnapshot:
-        """Return a snapshot with the locks counted last."""
+        """Return a snapshot with the background that was read last."""
+        with self._schemas_named():
+            return self.front_end.snapshot(recovery=self.info.recovery, with_background=False)
+
+    @contextmanager
+    def _schemas_named(self) -> Iterator[None]:
+        """Name the schemas that have a queue where there is none in ours."""
         try:
-            return self.front_end.snapshot(recovery=self.info.recovery, with_locks=False)
+            yield
         except SchemaMissingError as error:
-            raise self._with_schemas(error) from error.__cause__  # never from itself
+            schemas = self.front_end.names(NameKind.SCHEMAS)
+            if not schemas or self.info.schema in schemas:
+                raise
+            named = ", ".join(schemas[:MAX_SCHEMAS]) + ", …" * (len(schemas) > MAX_SCHEMAS)
+            raise SchemaMissingError(f"{error}; --schema opens another: {named}") from error.__cause__
 
-    def _with_schemas(self, error: SchemaMissingError) -> SchemaMissingError:
-        """Return the error with the names of the schemas that have a queue."""
-        schemas = self.front_end.names(NameKind.SCHEMAS)
-        if not schemas or self.info.schema in schemas:
-            return error
-        named = ", ".join(schemas[:MAX_SCHEMAS]) + ", …" * (len(schemas) > MAX_SCHEMAS)
-        return SchemaMissingError(f"{error}; --schema opens another: {named}")
-
-    def count_locks(self) -> timedelta | None:
-        return self.front_end.count_locks(self.info.recovery)
+    def read_background(self) -> timedelta | None:
+        with self._schemas_named():
+            return self.front_end.read_background(self.info.recovery)
 
     def read_relations(self, job_id: int) -> JobRelations:
         """Return what belongs to a job beside its row."""

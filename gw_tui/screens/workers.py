@@ -16,7 +16,7 @@ from gw_core import JobState, RecoverySettings, Selection
 from gw_core.front_ends import QueueSnapshot, counted, written
 from gw_core.operations import JobPage, WorkerInfo
 from gw_tui.actions import Action
-from gw_tui.data.source import FRESH, LOCKS_INTERVAL, DataSource, Query
+from gw_tui.data.source import BACKGROUND_INTERVAL, FRESH, DataSource, Query
 from gw_tui.dialogs.choose import Choice
 from gw_tui.maintenance import SWEEP
 from gw_tui.rules.alerts import WORKER_PARTS, knows_workers
@@ -55,7 +55,7 @@ _WEIGHT: Final = (WorkerHealth.STALE, WorkerHealth.LATE, WorkerHealth.UNKNOWN, W
 class HeldJobsQuery(Query):
     """The jobs that one worker holds; all that are held are walked past to find them."""
 
-    every: ClassVar[timedelta | None] = LOCKS_INTERVAL
+    every: ClassVar[timedelta | None] = BACKGROUND_INTERVAL
 
     worker: str
 

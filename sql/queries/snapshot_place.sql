@@ -1,8 +1,6 @@
--- The server, role and database, which tables and indexes of gw the schema has, and how many sessions wait for a lock;
--- reads no row of the queue.
+-- The server, role and database, and which tables and indexes of gw the schema has; reads no row of the queue.
 -- The session is read-only by its default; this transaction always is.
 select
-  date_part('epoch', now()),
   current_setting('server_version'),
   current_database()::text,
   current_user::text,
@@ -18,8 +16,4 @@ select
   ,
   \ir parts/own_objects.sql
   ,
-  has_table_privilege(%(jobs_table)s::text, 'update') and has_table_privilege(%(jobs_table)s::text, 'delete'),
-  (select count(*)
-     from pg_stat_activity as sessions
-    where sessions.datname = current_database()
-      and sessions.wait_event_type = 'Lock')
+  has_table_privilege(%(jobs_table)s::text, 'update') and has_table_privilege(%(jobs_table)s::text, 'delete')

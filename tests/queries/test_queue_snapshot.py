@@ -204,7 +204,7 @@ def test_a_frequent_reader_gets_the_known_count_of_locks_again(queue: Queue) -> 
     before = queries.snapshot()
     queue.running(by="pool-1")
 
-    kept = queries.snapshot(with_locks=False)
+    kept = queries.snapshot(with_background=False)
     again = queries.snapshot()
 
     assert [each.running for each in (before, kept, again)] == [Count(1), Count(1), Count(2)]
@@ -213,14 +213,14 @@ def test_a_frequent_reader_gets_the_known_count_of_locks_again(queue: Queue) -> 
 
 def test_locks_of_workers_are_counted_apart_from_the_snapshots(queue: Queue) -> None:
     queries = queue.front_end
-    queries.count_locks()
     queue.running(by="pool-1")
-    first = queries.snapshot(with_locks=False)
+    queries.read_background()
+    first = queries.snapshot(with_background=False)
     queue.running(by="pool-1")
-    kept = queries.snapshot(with_locks=False)
+    kept = queries.snapshot(with_background=False)
 
-    server_time = queries.count_locks()
-    again = queries.snapshot(with_locks=False)
+    server_time = queries.read_background()
+    again = queries.snapshot(with_background=False)
 
     assert [each.running for each in (first, kept, again)] == [Count(1), Count(1), Count(2)]
     assert server_time is not None
@@ -232,21 +232,43 @@ def test_locks_of_workers_are_counted_apart_from_the_snapshots(queue: Queue) -> 
     assert first.workers[0].lock_age < kept.workers[0].lock_age
 
 
-def test_a_failed_count_of_locks_is_named_by_the_snapshots(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_background_that_was_not_read_is_named_by_the_snapshots(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bounds, "LOCK_TIMEOUT", timedelta(milliseconds=50))
     queries = queue.front_end
     queue.running()
-    queries.snapshot(with_locks=False)
+    queries.snapshot(with_background=False)
     with queue.hands.transaction():
         queue.rows("lock table _private_jobs in access exclusive mode")
-        queries.count_locks()
+        queries.read_background()
 
-    blind = queries.snapshot(with_locks=False)
-    queries.count_locks()
-    again = queries.snapshot(with_locks=False)
+    blind = queries.snapshot(with_background=False)
+    queries.read_background()
+    again = queries.snapshot(with_background=False)
 
-    assert ([part for part, _ in blind.errors], blind.running, blind.locks_age) == (["locks"], None, None)
+    assert {part for part, _ in blind.errors} == {"sizes", "locks", "failed"}
+    assert (blind.running, blind.locks_age, blind.failed) == (None, None, None)
     assert (again.errors, again.running) == ((), Count(1))
+
+
+def test_a_schema_that_changes_between_two_refreshes_is_noticed(queue: Queue) -> None:
+    queue.running()
+    before = queue.front_end.snapshot()
+    queue.without_our_line()
+
+    after = queue.front_end.snapshot(with_background=False)
+
+    assert (before.running, after.running) == (Count(1), None)
+    assert after.errors == ()
+
+
+def test_a_schema_that_goes_between_two_refreshes_is_an_error(queue: Queue) -> None:
+    queue.front_end.snapshot()
+    queue.rows("drop schema graphile_worker cascade")
+
+    with pytest.raises(SchemaMissingError):
+        queue.front_end.snapshot(with_background=False)
 
 
 def test_a_snapshot_has_the_time_the_server_worked_at_it(queue: Queue) -> None:
@@ -324,14 +346,14 @@ def test_a_guarded_session_is_seen_to_be_read_only(queue: Queue) -> None:
 # -- what it costs ----------------------------------------------------------------------------------------------------
 
 
-def test_a_snapshot_is_one_round_trip(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refresh_is_one_round_trip(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     queue.one_of_each()
     queue.front_end.snapshot()
     asked: list[int] = []
     rows = bounds.Snapshots._rows
     monkeypatch.setattr(bounds.Snapshots, "_rows", lambda self, questions: asked.append(1) or rows(self, questions))
 
-    queue.front_end.snapshot()
+    queue.front_end.snapshot(with_background=False)
 
     assert asked == [1]
 
@@ -345,7 +367,12 @@ def test_no_part_of_a_snapshot_reads_the_table_of_jobs_whole(queue: Queue, stati
     queue.front_end.snapshot()
     snapshots = queue.front_end._snapshots
 
-    for part, call in snapshots._questions(RecoverySettings(), 1000).items():
+    background = snapshots.read_background(RecoverySettings())
+    questions = {
+        **snapshots._questions(background.objects, 1000),
+        **snapshots._background_questions(background.objects, RecoverySettings()),
+    }
+    for part, call in questions.items():
         plan = kept_plan(queue.hands, call.statement, dict(call.values), is_read=True)
         assert "Seq Scan on _private_jobs" not in plan, f"{part}:\n{plan}"
         for index, parts in {"jobs_gw_locked_index": "locks", "jobs_gw_failed_index": "failed"}.items():

@@ -103,7 +103,7 @@ def _delete(target: CleanupTarget, client: Client) -> int:
 
 METHODS: Final[Mapping[str, Callable[[Client], Any]]] = {
     "front end.snapshot": lambda client: FrontEnd(client).snapshot(),
-    "front end.count_locks": lambda client: _counted(FrontEnd(client)),
+    "front end.read_background": lambda client: _counted(FrontEnd(client)),
     "counts": lambda client: client.counts(),
     "queues.list": lambda client: client.queues.list(),
     "front end.counts": lambda client: FrontEnd(client).counts(),
@@ -192,7 +192,7 @@ ASYNC_METHODS: Final[Mapping[str, Callable[[AsyncClient], Any]]] = {
 
 def _counted(front_end: FrontEnd) -> Any:
     front_end.snapshot()
-    front_end.count_locks()
+    front_end.read_background()
     return front_end.snapshot()
 
 

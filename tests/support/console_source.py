@@ -120,8 +120,8 @@ class QueueSource(ClientSource):
         self.snapshots += 1
         return as_seen(FrontEnd(self.read_client).snapshot(), self.queue)
 
-    def count_locks(self) -> timedelta | None:
-        """Do nothing: each snapshot counts them."""
+    def read_background(self) -> timedelta | None:
+        """Do nothing: each snapshot reads it."""
         return timedelta()
 
     def read_runs(self, back: timedelta, step: timedelta, task: str | None) -> RunSeries:

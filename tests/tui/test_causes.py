@@ -52,7 +52,7 @@ class Queue:
             self.sql(statement, {"by": timedelta(**by), "alive": list(alive)})
 
     def alerts(self, *, blocked: bool = False) -> list[Alert]:
-        self.source.count_locks()
+        self.source.read_background()
         query = (BlockedQuery if blocked else OverviewQuery)(with_held=True)
         return alerts(AlertInput(snapshot=self.source.snapshot(), sample=query.ask(self.source)))
 

@@ -29,9 +29,9 @@ from gw_tui.data.messages import (
     SnapshotReceived,
 )
 from gw_tui.data.poller import (
+    BACKGROUND,
     BLURRED,
     FORBIDDEN_INTERVAL,
-    LOCKS,
     QUERIES,
     SNAPSHOTS,
     UNTIL_WOKEN,
@@ -94,11 +94,11 @@ class Room:
         """Note from now on when it is counted what workers hold."""
         counts: list[float] = []
 
-        def count_locks() -> timedelta:
+        def read_background() -> timedelta:
             counts.append(self.now)
             return server_time
 
-        self.source.count_locks = count_locks
+        self.source.read_background = read_background
         return counts
 
     def until_next_snapshot(self) -> float:
@@ -217,7 +217,7 @@ def test_without_a_database_what_workers_hold_is_not_counted_either(room: Room) 
         raise GONE
 
     room.turn()
-    room.source.count_locks = gone
+    room.source.read_background = gone
     room.reader.refresh_now()
     room.turn()
 
@@ -596,4 +596,4 @@ def test_a_try_is_reported_before_it_is_made(source: Any, post: Post) -> None:
 
 
 def test_the_shares_of_all_lanes_are_a_twentieth_together() -> None:
-    assert 1 / SNAPSHOTS + 1 / QUERIES + 1 / LOCKS <= 0.05
+    assert 1 / SNAPSHOTS + 1 / QUERIES + 1 / BACKGROUND <= 0.05

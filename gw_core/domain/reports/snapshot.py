@@ -93,8 +93,9 @@ class LockedQueue(msgspec.Struct, frozen=True, kw_only=True):
 class QueueSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The queue at `at` of the database's clock.
 
-    A number that could not be had cheaply is None; a part that failed is named with its reason in `errors`: `revision`,
-    `counters`, `priorities`, `locks`, `failed`, `workers`, `rust workers`, `queues`, `crontabs` or `cron pauses`.
+    A number that could not be had cheaply is None; a part that failed is named with its reason in `errors`: `counters`,
+    `priorities`, `queues`, `queue starts`, `workers`, `rust workers`, and of the background `revision`, `sizes`,
+    `locks`, `failed`, `crontabs` or `cron pauses`.
     """
 
     at: datetime

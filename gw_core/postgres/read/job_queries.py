@@ -484,7 +484,7 @@ class JobQueries:
         sampled, share = self._sample(pages, exact=exact)
         from gw_core.postgres.read.snapshots import Snapshots  # a command that shows one job waits for none of it
 
-        snapshot = Snapshots(self._connections, self._schema).read(recovery or RecoverySettings(), with_locks=True)
+        snapshot = Snapshots(self._connections, self._schema).read(recovery or RecoverySettings(), with_background=True)
         if snapshot.denied is not None:
             raise PermissionDeniedError(snapshot.denied)
         return [

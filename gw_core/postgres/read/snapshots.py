@@ -1,17 +1,16 @@
-"""Read a snapshot of a queue: everything a console draws at each refresh, in one round trip of bounded cost."""
+"""Read a snapshot of a queue: everything a console draws at each refresh, in two round trips of bounded cost."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from math import inf
 from operator import attrgetter
 from time import monotonic, perf_counter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError, PermissionDeniedError
+from gw_core.domain.errors import DatabaseError, DatabaseUnavailableError, PermissionDeniedError, SchemaMissingError
 from gw_core.domain.job.job import timestamp
 from gw_core.domain.reports.query_results import Count, Quality
 from gw_core.domain.reports.snapshot import (
@@ -48,12 +47,37 @@ MAX_QUEUES: Final = 200
 LOCKED_INDEX: Final = "jobs_gw_locked_index"
 HEARTBEATS: Final = "_private_gw_workers"
 
-OBJECTS: Final = 10
+OBJECTS: Final = 9
 """The column of snapshot_place.sql that names the objects of gw and graphile_worker_rs."""
 
 
+REQUIRED: Final = ("place", "now")
+"""The parts without which there is no snapshot."""
+
 Failures = tuple[tuple[str, DatabaseError], ...]
 """Parts of a snapshot that failed, and why."""
+
+
+class Background(NamedTuple):
+    """The parts of a snapshot that change seldom or cost more: several snapshots use one reading."""
+
+    answers: Mapping[str, Rows]
+    errors: Failures
+    read_at: float
+    """By the monotonic clock."""
+
+    @property
+    def objects(self) -> frozenset[str]:
+        """What the schema has: which statements can be sent."""
+        return frozenset(self.answers["place"][0][OBJECTS])
+
+    @property
+    def age(self) -> timedelta:
+        return timedelta(seconds=monotonic() - self.read_at)
+
+    @property
+    def server_time(self) -> timedelta | None:
+        return _server_time(self.answers)
 
 
 class Snapshots:
@@ -62,128 +86,89 @@ class Snapshots:
     def __init__(self, connections: ConnectionSource, schema: str) -> None:
         self._connections = connections
         self._schema = schema
-        # What the schema had at the last check: which statements can be sent along with the one that checks.
-        self._objects: frozenset[str] | None = None
+        self._background: Background | None = None
         self._priority_count = 1
-        # The last result of the lock query, its time, and the error if it failed.
-        self._locks: Rows = []
-        self._locks_at = -inf
-        self._lock_errors: Failures = ()
 
-    def read(self, recovery: RecoverySettings, *, with_locks: bool) -> QueueSnapshot:
-        """Return the current snapshot; `recovery` defines which workers are presumed dead.
-
-        Locks are counted apart, because the index of locked jobs keeps an entry for each job that was ever run until
-        vacuum has come, and all of them are walked past.
-        """
-        if with_locks:
-            self._locks_at = -inf
-        known = self._objects
-        snapshot = self._read(recovery)
-        # Only the first look, and the first after the schema was changed, find that they asked for the wrong things.
-        return snapshot if self._objects == known else self._read(recovery)
-
-    def count_locks(self, recovery: RecoverySettings) -> timedelta | None:
-        """Query again what workers have locked, for the next snapshots, and return the server's execution time."""
-        if LOCKED_INDEX not in (self._objects or ()):
-            return timedelta()
-        answers, errors = self._ask({"locks": self._about_locks(recovery), "server_time": Call("snapshot_server_time")})
-        self._locks, self._locks_at, self._lock_errors = answers.get("locks", []), monotonic(), errors
-        return _server_time(answers)
-
-    def _read(self, recovery: RecoverySettings) -> QueueSnapshot:
-        most_ready = self._most_ready()
+    def read(self, recovery: RecoverySettings, *, with_background: bool) -> QueueSnapshot:
+        """Return the current snapshot; `recovery` defines which workers are presumed dead."""
+        background = self._background
+        if with_background or background is None:
+            background = self.read_background(recovery)
+        most_ready = max(MIN_READY, min(MAX_READY, MAX_READY_TOTAL // self._priority_count))
         began = perf_counter()
-        answers, errors = self._ask(self._questions(recovery, most_ready))
+        answers, errors = self._ask(self._questions(background.objects, most_ready))
         took = timedelta(seconds=perf_counter() - began)
-        errors += self._with_locks(answers)
-        place = answers["place"][0]
-        counters, estimates = _counters(answers.get("counters"))
-        held = _locked_queues(answers.get("queues", ()), answers.get("queue starts", ()))
-        priorities = [_head(row, most=most_ready) for row in answers.get("priorities", ())]
-        objects = frozenset(place[OBJECTS])
-        if self._objects != objects:
-            self._objects, self._locks_at = objects, -inf
-        self._priority_count = max(1, len(priorities))
-        return QueueSnapshot(
-            at=timestamp(place[0]),
+        if not with_background and any(isinstance(error, SchemaMissingError) for _, error in errors):
+            return self.read(recovery, with_background=True)  # the schema has changed since
+        snapshot = _snapshot(self._schema, background, answers, most_ready, recovery)
+        self._priority_count = max(1, len(snapshot.priorities))
+        errors += background.errors
+        return replace(
+            snapshot,
             took=took,
-            server_time=_server_time(answers),
-            server=_server(place),
-            schema=_installed(self._schema, place, answers.get("revision")),
-            counters=counters,
-            total=estimates.get("total"),
-            unclaimed=estimates.get("unclaimed"),
-            running=_running(answers.get("locks")),
-            locks_age=self._locks_age if "locks" in answers else None,
-            failed=_failed(answers.get("failed"), estimates.get("failed")),
-            table_bytes=estimates["bytes"].value if "bytes" in estimates else None,
-            priorities=priorities[:MAX_PRIORITIES],
-            has_all_priorities=len(priorities) <= MAX_PRIORITIES,
-            workers=_workers(answers, self._locks_age, held, recovery),
-            workers_are_all=_has_all_workers(answers, objects),
-            locked_queues=held[:MAX_QUEUES],
-            locked_queues_are_all=len(held) <= MAX_QUEUES,
-            crontabs=known_cron_items(answers.get("crontabs", []), answers.get("cron pauses", [])),
-            blocked=place[-1],
             errors=tuple((part, str(error)) for part, error in errors),
             denied=next((str(error) for _, error in errors if isinstance(error, PermissionDeniedError)), None),
         )
 
-    def _with_locks(self, answers: dict[str, Rows]) -> Failures:
-        """Keep what was found of locks, or put in what is known of them; return what else was not to be seen."""
-        if "locks" in answers:
-            self._locks, self._locks_at, self._lock_errors = answers["locks"], monotonic(), ()
-        elif self._lock_errors and self._locks_at != -inf:
-            return self._lock_errors
-        elif self._locks_at != -inf:
-            answers["locks"] = self._locks
-        return ()
+    def read_background(self, recovery: RecoverySettings) -> Background:
+        """Read again what the next snapshots use as well.
 
-    @property
-    def _locks_age(self) -> timedelta:
-        return timedelta() if self._locks_at == -inf else timedelta(seconds=monotonic() - self._locks_at)
-
-    def _most_ready(self) -> int:
-        return max(MIN_READY, min(MAX_READY, MAX_READY_TOTAL // self._priority_count))
+        Locks are among it, because the index of locked jobs keeps an entry for each job that was ever run until vacuum
+        has come, and all of them are walked past.
+        """
+        known = self._background
+        while True:
+            objects = frozenset[str]() if known is None else known.objects
+            answers, errors = self._ask(self._background_questions(objects, recovery))
+            known = self._background = Background(answers, errors, monotonic())
+            # Only the first reading, and the first after the schema has changed, have asked for the wrong things.
+            if known.objects == objects:
+                return known
 
     # -- what is asked -----------------------------------------------------------------------------------------------
 
-    def _questions(self, recovery: RecoverySettings, most_ready: int) -> dict[str, Call]:
-        """Return the statements by the part of the snapshot they fill; the first describes the server."""
-        schema = quoted(self._schema)
+    def _questions(self, objects: frozenset[str], most_ready: int) -> dict[str, Call]:
+        """Return the statements of each refresh by the part of the snapshot they fill."""
+        questions = {
+            "now": Call("snapshot_now"),
+            "counters": Call("snapshot_counters", self._relations),
+            "priorities": Call("snapshot_priorities", {"levels": MAX_PRIORITIES, "most": most_ready + 1}),
+            "queues": Call("snapshot_queues", {"queues": MAX_QUEUES + 1}),
+        }
+        if HEARTBEATS in objects:
+            questions["workers"] = Call("heartbeat_list", {"limit": MAX_WORKERS})
+        if "_private_gw_renewed_locks" in objects:
+            questions["queue starts"] = Call("queue_starts")
+        if "_private_workers" in objects:
+            questions["rust workers"] = Call("heartbeat_list", {"limit": MAX_WORKERS}, RUST_WORKERS)
+        return {**questions, "server_time": Call("snapshot_server_time")}
+
+    def _background_questions(self, objects: frozenset[str], recovery: RecoverySettings) -> dict[str, Call]:
+        """Return the statements of the background; the first describes the server."""
+        questions = {
+            "place": Call("snapshot_place", {"schema": self._schema, **self._relations}),
+            "revision": Call("snapshot_revision"),
+            "sizes": Call("snapshot_sizes", self._relations),
+            "crontabs": Call("list_cron_items"),
+        }
+        if LOCKED_INDEX in objects:
+            flags = list(recovery.resilient_flags)
+            questions["locks"] = Call("snapshot_locks", {"most": MAX_LOCKED + 1, "resilient_flags": flags})
+        if "jobs_gw_failed_index" in objects:
+            questions["failed"] = Call("snapshot_failed", {"most": MAX_FAILED + 1})
+        if "_private_gw_pauses" in objects:
+            questions["cron pauses"] = CRON_PAUSES
+        return {**questions, "server_time": Call("snapshot_server_time")}
+
+    @property
+    def _relations(self) -> Mapping[str, str]:
         names = {
             "jobs_table": "_private_jobs",
             "waiting_index": "jobs_main_index",
             "failed_index": "jobs_gw_failed_index",
         }
-        values = {"schema": self._schema, **{key: f"{schema}.{name}" for key, name in names.items()}}
-        questions: dict[str, Call] = {
-            "place": Call("snapshot_place", values),
-            "revision": Call("snapshot_revision"),
-            "counters": Call("snapshot_counters", values),
-            "priorities": Call("snapshot_priorities", {"levels": MAX_PRIORITIES, "most": most_ready + 1}),
-            "queues": Call("snapshot_queues", {"queues": MAX_QUEUES + 1}),
-            "crontabs": Call("list_cron_items"),
-        }
-        known = self._objects or ()
-        if LOCKED_INDEX in known and self._locks_at == -inf:
-            questions["locks"] = self._about_locks(recovery)
-        if "jobs_gw_failed_index" in known:
-            questions["failed"] = Call("snapshot_failed", {"most": MAX_FAILED + 1})
-        if HEARTBEATS in known:
-            questions["workers"] = Call("heartbeat_list", {"limit": MAX_WORKERS})
-        if "_private_gw_pauses" in known:
-            questions["cron pauses"] = CRON_PAUSES
-        if "_private_gw_renewed_locks" in known:
-            questions["queue starts"] = Call("queue_starts")
-        if "_private_workers" in known:
-            questions["rust workers"] = Call("heartbeat_list", {"limit": MAX_WORKERS}, RUST_WORKERS)
-        return {**questions, "server_time": Call("snapshot_server_time")}
-
-    @staticmethod
-    def _about_locks(recovery: RecoverySettings) -> Call:
-        return Call("snapshot_locks", {"most": MAX_LOCKED + 1, "resilient_flags": list(recovery.resilient_flags)})
+        schema = quoted(self._schema)
+        return {key: f"{schema}.{name}" for key, name in names.items()}
 
     def _ask(self, questions: Mapping[str, Call]) -> tuple[dict[str, Rows], Failures]:
         """Run all queries together; when a part fails, run them one by one and name those that fail again."""
@@ -205,7 +190,7 @@ class Snapshots:
             except DatabaseUnavailableError:
                 raise
             except DatabaseError as error:
-                if part == "place":
+                if part in REQUIRED:
                     raise
                 errors.append((part, error))
         return answers, tuple(errors)
@@ -220,12 +205,46 @@ class Snapshots:
 # -- what is answered --------------------------------------------------------------------------------------------------
 
 
+def _snapshot(
+    schema: str, background: Background, answers: Mapping[str, Rows], most_ready: int, recovery: RecoverySettings
+) -> QueueSnapshot:
+    now, blocked = answers["now"][0]
+    server_time = _server_time(answers)
+    answers = {**background.answers, **answers}
+    place = answers["place"][0]
+    estimates = _estimates(answers.get("sizes"))
+    held = _locked_queues(answers.get("queues", ()), answers.get("queue starts", ()))
+    priorities = [_head(row, most=most_ready) for row in answers.get("priorities", ())]
+    return QueueSnapshot(
+        at=timestamp(now),
+        took=timedelta(),
+        server_time=server_time,
+        server=_server(place),
+        schema=_installed(schema, place, answers.get("revision")),
+        counters=_counters(answers.get("counters")),
+        total=estimates.get("total"),
+        unclaimed=estimates.get("unclaimed"),
+        running=_running(answers.get("locks")),
+        locks_age=background.age if "locks" in answers else None,
+        failed=_failed(answers.get("failed"), estimates.get("failed")),
+        table_bytes=estimates["bytes"].value if "bytes" in estimates else None,
+        priorities=priorities[:MAX_PRIORITIES],
+        has_all_priorities=len(priorities) <= MAX_PRIORITIES,
+        workers=_workers(answers, timestamp(now), background.age, held, recovery),
+        workers_are_all=_has_all_workers(answers, background.objects),
+        locked_queues=held[:MAX_QUEUES],
+        locked_queues_are_all=len(held) <= MAX_QUEUES,
+        crontabs=known_cron_items(answers.get("crontabs", []), answers.get("cron pauses", [])),
+        blocked=blocked,
+    )
+
+
 def _server_time(answers: Mapping[str, Rows]) -> timedelta | None:
     return timedelta(seconds=answers["server_time"][0][0]) if "server_time" in answers else None
 
 
 def _server(place: tuple[Any, ...]) -> ServerInfo:
-    _, version, database, user, host, port, started, in_recovery, read_only, *_, may_change_jobs, _ = place
+    version, database, user, host, port, started, in_recovery, read_only, *_, may_change_jobs = place
     return ServerInfo(version, database, user, host, port, timestamp(started), in_recovery, read_only, may_change_jobs)
 
 
@@ -239,16 +258,21 @@ def _installed(schema: str, place: tuple[Any, ...], revision: Rows | None) -> Sc
     )
 
 
-def _counters(rows: Rows | None) -> tuple[TableCounters | None, dict[str, Count]]:
-    """Return the counters, and what the statistics estimate."""
+def _counters(rows: Rows | None) -> TableCounters | None:
     if not rows:
-        return None, {}
-    inserted, updated, deleted, live, dead, vacuumed, size, unclaimed, failed = rows[0]
+        return None
+    inserted, updated, deleted, live, dead, vacuumed = rows[0]
+    return TableCounters(inserted, updated, deleted, live, dead, None if vacuumed is None else timestamp(vacuumed))
+
+
+def _estimates(rows: Rows | None) -> dict[str, Count]:
+    """Return the size of the table, and what the statistics estimate."""
+    if not rows:
+        return {}
+    size, live, unclaimed, failed = rows[0]
     estimates = {"total": live, "unclaimed": unclaimed, "failed": failed}
-    vacuumed_at = None if vacuumed is None else timestamp(vacuumed)
-    counters = TableCounters(inserted, updated, deleted, live, dead, vacuumed_at)
     known = {name: Count(round(each), Quality.ESTIMATE) for name, each in estimates.items() if each is not None}
-    return counters, {**known, "bytes": Count(size)}
+    return {**known, "bytes": Count(size)}
 
 
 def _head(row: tuple[Any, ...], *, most: int) -> PrioritySummary:
@@ -280,11 +304,14 @@ def _failed(rows: Rows | None, estimate: Count | None) -> Count | None:
 
 
 def _workers(
-    answers: Mapping[str, Rows], locks_age: timedelta, held: Sequence[LockedQueue], recovery: RecoverySettings
+    answers: Mapping[str, Rows],
+    now: datetime,
+    locks_age: timedelta,
+    held: Sequence[LockedQueue],
+    recovery: RecoverySettings,
 ) -> list[WorkerInfo]:
     """Return every worker known by a heartbeat or by a lock among those read."""
     heartbeats = [heartbeat(row) for part in ("workers", "rust workers") for row in answers.get(part, ())]
-    now = timestamp(answers["place"][0][0])
     holders = [
         WorkerInfo(id=name, jobs=jobs, lock_age=locks_age + timedelta(seconds=latest), is_resilient=resilient)
         for name, jobs, latest, resilient in answers.get("locks", ())
