@@ -208,7 +208,7 @@ class JobAdmin(QueueAdmin):
         try:
             run_at = forms.DateTimeField(required=False).clean(text) or timezone.now()
         except ValidationError:
-            messages.error(request, f"{text!r} is not a time, such as 2026-12-24 18:00.")
+            self.message_user(request, f"{text!r} is not a time, such as 2026-12-24 18:00.", messages.ERROR)
             return
         if timezone.is_naive(run_at):
             run_at = timezone.make_aware(run_at)
@@ -236,9 +236,9 @@ class JobAdmin(QueueAdmin):
                     counts.update(str(each.result) for each in found)
                     self._enter(request, ids, "Cancelled")
         except GraphileWorkerError as error:
-            messages.error(request, str(error))
+            self.message_user(request, str(error), messages.ERROR)
         if counts:
-            messages.info(request, "Result: " + ", ".join(f"{n} {result}" for result, n in counts.items()) + ".")
+            self.message_user(request, "Result: " + ", ".join(f"{n} {result}" for result, n in counts.items()) + ".")
         return None
 
     @admin.action(description="Pause the tasks of these jobs", permissions=["pause"])
@@ -259,10 +259,10 @@ class JobAdmin(QueueAdmin):
             with self._client(request) as client:
                 act(client, [f"task:{name}" for name in names])
         except GraphileWorkerError as error:
-            messages.error(request, str(error))
+            self.message_user(request, str(error), messages.ERROR)
             return
         self._enter(request, _batch(queryset), f"{done} the task")
-        messages.info(request, f"{done}: {', '.join(names)}.")
+        self.message_user(request, f"{done}: {', '.join(names)}.")
 
     def _act(self, request: Any, queryset: Any, done: str, act: Any) -> None:
         changed, skipped = 0, Counter[str]()
@@ -274,9 +274,9 @@ class JobAdmin(QueueAdmin):
                     skipped.update(result.skipped_by_reason)
                     self._enter(request, result.ids, done)
         except GraphileWorkerError as error:
-            messages.error(request, str(error))
+            self.message_user(request, str(error), messages.ERROR)
         reasons = ", ".join(f"{number} {reason}" for reason, number in skipped.items())
-        messages.info(request, f"{done}: {changed}." + (f" Skipped: {reasons}." if reasons else ""))
+        self.message_user(request, f"{done}: {changed}." + (f" Skipped: {reasons}." if reasons else ""))
 
     def _enter(self, request: Any, ids: Sequence[int], done: str) -> None:
         """Write the log entries of an action."""
@@ -394,17 +394,17 @@ class ScheduleAdmin(QueueAdmin):
     def _run(self, request: Any, item: CronItem | None) -> None:
         """Add the job of a schedule now; its next run comes when it is due."""
         if item is None:
-            messages.error(request, "This schedule is not one of the project's tasks.")
+            self.message_user(request, "This schedule is not one of the project's tasks.", messages.ERROR)
             return
         try:
             with self._client(request) as client:
                 job = client.add(replace(item.job_spec(datetime.now(UTC), backfilled=False), run_at=None))
         except GraphileWorkerError as error:
-            messages.error(request, str(error))
+            self.message_user(request, str(error), messages.ERROR)
             return
         schedule = [Schedule(pk=item.identifier)]
         LogEntry.objects.log_actions(request.user.pk, schedule, CHANGE, f"Added job {job.id} in the admin.")
-        messages.info(request, f"Added job {job.id}.")
+        self.message_user(request, f"Added job {job.id}.")
 
 
 def _items(database: str, schema: str) -> tuple[dict[str, CronItem], str | None]:

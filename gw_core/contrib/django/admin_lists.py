@@ -25,6 +25,7 @@ from gw_core import Client, JobState
 from gw_core.contrib.django.connection import open_client
 from gw_core.contrib.django.discovery import queues
 from gw_core.contrib.django.models import Job, QueueQuerySet, Schedule
+from gw_core.contrib.django.templatetags.graphile_worker import visible
 from gw_core.errors import GraphileWorkerError
 from gw_core.front_ends import FrontEnd, NameKind
 
@@ -134,7 +135,7 @@ class TaskFilter(NameFilter):
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
         """Return the tasks in the database."""
-        return [(name, name) for name in facts_of(request).tasks]
+        return [(name, visible(name)) for name in facts_of(request).tasks]
 
 
 class SerialQueueFilter(NameFilter):
@@ -145,7 +146,7 @@ class SerialQueueFilter(NameFilter):
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
         """Return the serial queues in the database."""
-        return [(name, name) for name in facts_of(request).queues]
+        return [(name, visible(name)) for name in facts_of(request).queues]
 
 
 class OutcomeFilter(admin.SimpleListFilter):
@@ -238,13 +239,13 @@ class QueueChangeList(ChangeList):
         try:
             with time_limit(self.queryset.db):
                 super().get_results(request)
-                self.result_list = list(self.result_list)
+                self.result_list = [_shown(row) for row in self.result_list]
                 if self.date_hierarchy:
                     self.queryset.ends = self.model_admin.ends(self.root_queryset)
                     chosen = (self.params.get(f"{self.date_hierarchy}__{kind}") for kind in KINDS)
                     self.queryset.chosen = [int(each) for each in chosen if each]
         except DatabaseError as error:
-            messages.error(request, f"The list cannot be read: {error}")
+            self.model_admin.message_user(request, f"The list cannot be read: {error}", messages.ERROR)
             self.date_hierarchy = None
             self.queryset = self.root_queryset = self.model.no_rows.all()
             super().get_results(request)
@@ -253,6 +254,14 @@ class QueueChangeList(ChangeList):
         """Return the page of the job, also for an attempt."""
         url = reverse(f"{self.model_admin.admin_site.name}:graphile_worker_job_change", args=[result.pk])
         return f"{url}?queue={self.queue}" if self.queue else url
+
+
+def _shown(row: Any) -> Any:
+    """Return a row whose texts are visible, in every column that a list may show."""
+    for field in row._meta.concrete_fields:
+        if isinstance(text := getattr(row, field.attname), str):
+            setattr(row, field.attname, visible(text))
+    return row
 
 
 ORDERS: Final = {"failed": ("-run_at", "-id"), "running": ("-locked_at", "-id")}
@@ -269,6 +278,10 @@ class QueueAdmin(admin.ModelAdmin):
     show_facets = admin.ShowFacets.NEVER
     show_full_result_count = False
 
+    def message_user(self, request: Any, message: Any, *arguments: Any, **options: Any) -> None:
+        """Show a message; names and errors in it come from the database."""
+        super().message_user(request, visible(message), *arguments, **options)
+
     def get_queryset(self, request: Any) -> Any:
         """Return the rows of the queue of the request."""
         found = self.model.objects.of_queue(*queues()[queue_number(request)])
@@ -281,7 +294,8 @@ class QueueAdmin(admin.ModelAdmin):
     def get_object(self, request: Any, object_id: str, from_field: str | None = None) -> Any:
         """Return the row with this key, the first one of several; None for a key that cannot be one."""
         key = object_id.replace("\x00", "") if self.model is Schedule else number_of(object_id)
-        return self.get_queryset(request).filter(pk=key).first() if key else None
+        row = self.get_queryset(request).filter(pk=key).first() if key else None
+        return row and _shown(row)
 
     def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
         """Show the list; Django itself fails for a date that is out of range."""

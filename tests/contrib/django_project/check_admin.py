@@ -17,6 +17,7 @@ from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.db import connection
+from django.db.models import TextField
 from django.test import Client as Browser, override_settings
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -25,10 +26,11 @@ from shop import tasks
 from shop.models import Order
 from worker import URL, make_due, run_jobs
 
-from gw_core import Client, Job, JobSpec, Runner, Selection
+from gw_core import Client, Job, JobContext, JobSpec, Runner, Selection, TaskRegistry, run_once
 from gw_core.contrib.django import client, enqueue_many, job_spec
-from gw_core.contrib.django.models import Job as AdminJob
+from gw_core.contrib.django.models import Attempt as AdminAttempt, Job as AdminJob, Schedule as AdminSchedule
 from gw_core.contrib.django.worker import registry
+from gw_core.front_ends import UNSAFE_TEXT
 
 JOBS = "admin:graphile_worker_job_changelist"
 JOB = "admin:graphile_worker_job_change"
@@ -470,6 +472,93 @@ def test_to_run_a_schedule_needs_its_permission(jobs: Any) -> None:
 def test_a_schedule_that_does_not_exist_is_reported() -> None:
     seen = browser("view_schedule", "run_schedule")
     assert "not one of the project" in page(seen.post(reverse(SCHEDULES), {"run": "nothing"}, follow=True))
+
+
+# -- text of others ----------------------------------------------------------------------------------------------------
+
+STEERING = "\u202e\x9b\x07"
+"""Reverses the direction of writing, begins a control sequence, and rings."""
+ESCAPED = r"\\u202e\\x9b\\(?:x07|u0007)"
+"""The pattern of these as escapes; JSON has one of its own."""
+PLAIN_TEXTS = {AdminAttempt: {"state", "error_type"}}
+"""Columns that only gw fills, with words of its own and names of Python's classes."""
+
+
+def odd(name: str) -> str:
+    return f"{name}{STEERING}"
+
+
+@pytest.fixture
+def odd_jobs() -> Iterator[list[int]]:
+    """Jobs whose every text steers a terminal: a failed one, an ended one, and one of another program's worker.
+
+    Other programs write ids of workers and schedules, so statements place those.
+    """
+
+    def fail(payload: object, context: JobContext) -> None:
+        context.step(odd("step"), lambda: odd("value"))
+        raise ValueError(odd("raised"))
+
+    registry = TaskRegistry()
+    registry.task(odd("fail"), keep=timedelta(days=1), keep_payload=True)(fail)
+    registry.task(odd("end"), keep=timedelta(days=1), result=True)(lambda payload: odd("result"))
+    payload = {odd("field"): odd("text")}
+    added = [
+        client().add(
+            JobSpec(
+                task=odd(task),
+                payload=payload,
+                queue_name=odd("queue"),
+                job_key=odd(task),
+                max_attempts=1,
+                flags=[odd("flag")],
+            )
+        )
+        for task in ("fail", "end", "locked")
+    ]
+    run_once(URL, tasks=registry, migrate=False, handle_signals=False)
+    with connection.cursor() as cursor:
+        locked = "update graphile_worker._private_jobs set locked_at = now(), locked_by = %s where key = %s"
+        cursor.execute(locked, [odd("worker"), odd("locked")])
+        cursor.execute("update graphile_worker._private_gw_history set worker_id = %s", [odd("worker")])
+        cursor.execute("insert into graphile_worker._private_known_crontabs values (%s, now(), null)", [odd("cron")])
+    yield [job.id for job in added if isinstance(job, Job)]
+    client().pauses.resume(*(f"task:{odd(task)}" for task in ("fail", "end", "locked")))
+    with connection.cursor() as cursor:
+        cursor.execute("delete from graphile_worker._private_known_crontabs where identifier = %s", [odd("cron")])
+        cursor.execute("delete from graphile_worker._private_gw_history")
+
+
+def test_no_text_of_a_queue_steers_what_shows_the_admin(odd_jobs: list[int]) -> None:
+    seen = browser(
+        *Permission.objects.filter(content_type__app_label="graphile_worker").values_list("codename", flat=True)
+    )
+    waiting = [str(client().add(JobSpec(task=odd("fail"))).id)]  # type: ignore[union-attr]
+    pages = {
+        "jobs": page(seen.get(reverse(JOBS))),
+        "attempts": page(seen.get(reverse(ATTEMPTS))),
+        "schedules": page(seen.get(reverse(SCHEDULES))),
+        **{f"job {number}": page(seen.get(reverse(JOB, args=[number]))) for number in odd_jobs},
+        "question": act(seen, "complete", *waiting),
+        "message": act(seen, "pause", *waiting),
+        "log": page(seen.get(reverse("admin:index"))),
+        "log of a job": page(seen.get(reverse("admin:graphile_worker_job_history", args=odd_jobs[:1]))),
+    }
+    shown = {name: html.unescape(text) for name, text in pages.items()}
+    everything = "".join(shown.values())
+    texts = ("fail", "end", "locked", "step", "value", "raised", "result", "field", "text", "queue", "flag", "worker")
+
+    for model in (AdminJob, AdminAttempt, AdminSchedule):
+        assert texts_that_are_plain(model) == PLAIN_TEXTS.get(model, set())
+    assert [name for name, text in shown.items() if {*re.findall(UNSAFE_TEXT, text)} - {"\n", "\t"}] == []
+    assert [name for name in (*texts, "cron") if not re.search(name + ESCAPED, everything)] == []
+    assert re.search(rf"Paused: fail{ESCAPED}\.", shown["message"])
+
+
+def texts_that_are_plain(model: Any) -> set[str]:
+    """Return the columns for which the jobs above prove nothing; a new column belongs into them."""
+    names = [field.name for field in model._meta.fields if isinstance(field, TextField)]
+    return {name for name in names if not model.objects.filter(**{f"{name}__contains": STEERING}).exists()}
 
 
 # -- queries -----------------------------------------------------------------------------------------------------------
