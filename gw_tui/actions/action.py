@@ -62,6 +62,8 @@ class Action(msgspec.Struct, frozen=True):
 
     done_words: ClassVar[str] = ""
     """Such as "retried"; the number of things comes before it."""
+    removes: ClassVar[bool] = False
+    """True for a removal of jobs that `Restore` takes back."""
     BATCH_SIZE: ClassVar[int] = 500
     """Jobs changed in one short transaction; an action can be stopped after each."""
 

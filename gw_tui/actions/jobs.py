@@ -7,20 +7,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from msgspec.structs import replace
 
 from gw_core import Selection
 from gw_core.errors import DatabaseUnavailableError, GraphileWorkerError, JobSkipped
 from gw_core.front_ends import FrontEnd, SkippedJob, encode_payload, operator_name
+from gw_core.operations import RemovedJob
 from gw_tui.actions.action import GONE, Action, Result, SkippedItem, changed, given, why_skipped
 from gw_tui.actions.command_preview import on_one_line, options, unmistaken
 
 if TYPE_CHECKING:
     from gw_core import Client, Job, JobSpec, RecoverySettings
-    from gw_core.operations import ActionResult, RemovedJob
+    from gw_core.operations import ActionResult
     from gw_tui.actions.command_preview import Words
+
+T = TypeVar("T")
 
 CANCEL_TIMEOUT: Final = timedelta(seconds=5)
 """How long a cancellation waits for the task to stop; the request stays."""
@@ -116,6 +119,7 @@ class Complete(JobAction, frozen=True, kw_only=True):
 
     command: ClassVar[str] = "complete"
     done_words: ClassVar[str] = "completed"
+    removes: ClassVar[bool] = True
 
     def results(self, client: Client, recovery: RecoverySettings) -> Iterator[Result]:
         jobs = sorted(self.jobs, key=lambda each: each.id)
@@ -157,6 +161,7 @@ class RemoveByKey(Action, frozen=True, kw_only=True):
     """Remove the job with a key in the displayed version; a running one finishes but is not retried."""
 
     done_words: ClassVar[str] = "removed"
+    removes: ClassVar[bool] = True
 
     key: str
     job: Job
@@ -166,7 +171,7 @@ class RemoveByKey(Action, frozen=True, kw_only=True):
         return [self.job.id]
 
     def run(self, client: Client, recovery: RecoverySettings) -> Result:
-        return _removed(FrontEnd(client).remove_expected(self.key, self.job, operator_name()))
+        return _removed(client, self.key, self.job)
 
     def preview(self) -> Words | None:
         return ["remove", *unmistaken((self.key,))]
@@ -236,7 +241,7 @@ def _completed(client: Client, jobs: Sequence[Job]) -> Result:
     except DatabaseUnavailableError:
         result = changed(_when_available(complete))
     gone = {each.what for each in result.skipped if each.why == GONE}
-    recorded = _recorded(client, (each.id for each in before if str(each.id) in gone))
+    recorded = _recorded(client, "complete", (each.id for each in before if str(each.id) in gone))
     deleted = [each for each in before if str(each.id) in gone and each.id in recorded]
     names = [str(each.id) for each in deleted]
     return replace(
@@ -247,7 +252,7 @@ def _completed(client: Client, jobs: Sequence[Job]) -> Result:
     )
 
 
-def _when_available(act: Callable[[], ActionResult]) -> ActionResult:
+def _when_available(act: Callable[[], T]) -> T:
     """Act again, for some seconds as often as the database cannot be reached."""
     until = time.monotonic() + LOST_ANSWER_TIMEOUT.total_seconds()
     while True:
@@ -259,19 +264,28 @@ def _when_available(act: Callable[[], ActionResult]) -> ActionResult:
             time.sleep(LOST_ANSWER_PAUSE.total_seconds())
 
 
-def _recorded(client: Client, ids: Iterable[int]) -> set[int]:
-    """Return those of the jobs that the operator has completed, as far as that can be read."""
+def _recorded(client: Client, done: str, ids: Iterable[int]) -> set[int]:
+    """Return those of the jobs to which the operator has done this, as far as that can be read."""
     left, found = set(ids), set[int]()
     with suppress(GraphileWorkerError):
         while left:
             actions = client.history.actions(left.pop())
-            own = [each for each in actions if each.action == "complete" and each.by == operator_name()]
+            own = [each for each in actions if each.action == done and each.by == operator_name()]
             found.update(*(each.job_ids for each in own))
             left -= found
     return found
 
 
-def _removed(answer: RemovedJob | SkippedJob) -> Result:
+def _removed(client: Client, key: str, expected: Job) -> Result:
+    """Remove a job by its key, and return it as it was, also if the answer to the commit is lost."""
+    before = client.jobs.get(expected.id)
+    remove = partial(FrontEnd(client).remove_expected, key, expected, operator_name())
+    try:
+        answer = remove()
+    except DatabaseUnavailableError:
+        answer = _when_available(remove)
+        if isinstance(answer, SkippedJob) and before and _recorded(client, "remove", [expected.id]):
+            answer = RemovedJob(before)
     if isinstance(answer, SkippedJob):
         return Result(skipped=(SkippedItem(str(answer.id), why_skipped(answer)),))
     job = answer.job

@@ -9,7 +9,7 @@ import msgspec
 
 from gw_core.front_ends import END_OF_TIME, counted
 from gw_tui.actions.action import Action, Result
-from gw_tui.actions.jobs import Complete, RemoveByKey, Restore
+from gw_tui.actions.jobs import Restore
 
 if TYPE_CHECKING:
     from gw_core import Job
@@ -35,7 +35,7 @@ class ActionOutcome(msgspec.Struct, frozen=True):
     @property
     def can_be_undone(self) -> bool:
         """True when it removed jobs, which can be added again."""
-        return bool(self.result.removed) and isinstance(self.action, Complete | RemoveByKey)
+        return bool(self.result.removed) and self.action.removes
 
     @property
     def untouched(self) -> int:

@@ -11,11 +11,12 @@ import psycopg
 import pytest
 from console_fixture import queue_source
 from psycopg.rows import dict_row
-from support.database_proxy import DatabaseProxy
+from support.database_proxy import DatabaseProxy, Loss
 
 from gw_core import Client, Job, JobSpec, Selection, __version__
+from gw_core.errors import DatabaseUnavailableError
 from gw_core.front_ends import FoundJob, operator_name
-from gw_tui.actions import Action, Complete, Fail, Reschedule, Restore, Retry
+from gw_tui.actions import Action, Complete, Fail, RemoveByKey, Reschedule, Restore, Result, Retry
 
 pytestmark = pytest.mark.once
 
@@ -195,6 +196,82 @@ def test_jobs_come_back_also_if_the_answer_to_their_deletion_was_lost(url: str, 
     after = table(url)
     assert [after[int(new)]["payload"] for new in back.done] == payloads
     assert len(after) == len(before) - 1
+
+
+def complete(found: FoundJob) -> Action:
+    return Complete(jobs=[found.job])
+
+
+def remove_by_key(found: FoundJob) -> Action:
+    return RemoveByKey(key=found.job.job_key or "", job=found.job)
+
+
+def kinds_of(kind: type[Action]) -> Iterator[type[Action]]:
+    yield kind
+    for narrower in kind.__subclasses__():
+        yield from kinds_of(narrower)
+
+
+UNDOABLE = [kind for kind in kinds_of(Action) if kind.removes]
+"""The actions that `U` takes back."""
+UNDONE = {Complete: complete, RemoveByKey: remove_by_key}
+
+
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("lost", ["removal", "restore"])
+@pytest.mark.parametrize("kind", UNDOABLE)
+def test_a_job_comes_back_once_if_an_answer_was_lost(kind: type[Action], lost: str, committed: bool, url: str) -> None:
+    before = table(url)
+    proxy = DatabaseProxy(url)
+    source = queue_source(proxy.url)
+    [found] = source.page(Selection.of(job_key="k14"), limit=1).jobs
+
+    def lose() -> Loss:
+        return proxy.lose_next(f"gw-tui/{__version__} {operator_name()}", mark="COMMIT", committed=committed)
+
+    try:
+        loss = lose() if lost == "removal" else None
+        gone = next(source.run(UNDONE[kind](found)))
+        assert found.job.id not in table(url)
+        loss = loss or lose()
+        back = restored(source, gone)
+    finally:
+        source.close()
+        proxy.close()
+
+    assert loss.happened.is_set()
+    assert (gone.done, gone.skipped) == ((str(found.job.id),), ())
+    after = table(url)
+    assert len(after) == len(before)
+    assert [after[int(new)]["payload"] for new in back.done] == [before[found.job.id]["payload"]]
+
+
+def restored(source: Any, gone: Result) -> Result:
+    """Press U, and U again after a failure, as the console offers."""
+    for _ in range(2):
+        try:
+            for result in source.run(Restore(jobs=gone.removed)):
+                if result.done:
+                    return result
+        except DatabaseUnavailableError:
+            continue
+    raise AssertionError("nothing came back")
+
+
+def test_a_running_job_whose_removal_lost_its_answer_is_reported_as_running(url: str) -> None:
+    proxy = DatabaseProxy(url)
+    source = queue_source(proxy.url)
+    found, *_ = [each for each in source.page(Selection.of(state="running"), limit=200).jobs if each.job.job_key]
+    proxy.lose_next(f"gw-tui/{__version__} {operator_name()}", mark="COMMIT")
+    try:
+        result = next(source.run(remove_by_key(found)))
+    finally:
+        source.close()
+        proxy.close()
+
+    assert "lost its key" in result.message
+    assert result.removed == ()
+    assert table(url)[found.job.id]["key"] is None
 
 
 # -- what is copied can be typed -------------------------------------------------------------------------------------

@@ -557,7 +557,8 @@ def test_no_text_of_a_queue_steers_what_shows_the_admin(odd_jobs: list[int]) -> 
 
 def texts_that_are_plain(model: Any) -> set[str]:
     """Return the columns for which the jobs above prove nothing; a new column belongs into them."""
-    names = [field.name for field in model._meta.fields if isinstance(field, TextField)]
+    fields = [getattr(each, "field", None) for each in vars(model).values()]
+    names = [each.name for each in fields if isinstance(each, TextField)]
     return {name for name in names if not model.objects.filter(**{f"{name}__contains": STEERING}).exists()}
 
 
