@@ -51,6 +51,19 @@ def one_of(flag: str, text: str | None, choices: Sequence[str]) -> str | None:
     return text
 
 
+def task_name(text: str) -> str:
+    """Return the task written as `mail`, or as pauses and results name it: `task:mail`."""
+    from gw_core.front_ends import PauseKind  # late: most commands take no such name
+
+    kind, _, name = text.partition(":")
+    if kind == PauseKind.TASK and name:
+        return name
+    if kind in (PauseKind.QUEUE, PauseKind.FLAG, PauseKind.CRON) and name:
+        message = f"{quoted(text)} does not name a task; give NAME or task:NAME, such as {quoted(f'task:{text}')}"
+        raise InvalidInputError(f"{message} for a task with this colon in its name")
+    return text
+
+
 def point_in_time(flag: str, text: str | None) -> datetime | timedelta | None:
     """Return when an action happens; a time relative to now stays a duration, because the database's clock decides."""
     if text is None or text.strip() == "now":

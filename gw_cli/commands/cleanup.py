@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gw_cli import bulk_command, output, project, stderr
-from gw_cli.arguments import duration
+from gw_cli.arguments import duration, task_name
 from gw_cli.command import Json, command
 from gw_cli.confirmation import Question, Steps, Verb
 from gw_cli.connect import open_to_change
@@ -59,7 +59,7 @@ def cleanup(
     """
     chosen = _chosen(what)
     age = None if older_than is None else _age(older_than, chosen)
-    kept = {*(keep or ()), *(_own_tasks(configuration) if "unused-tasks" in chosen else ())}
+    kept = {*map(task_name, keep or ()), *(_own_tasks(configuration) if "unused-tasks" in chosen else ())}
     with open_to_change(configuration) as client:
         if "failed-jobs" in chosen and not (dry_run or yes):
             yield _question(client, age)

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from gw_cli import stderr
-from gw_cli.arguments import positive_number
+from gw_cli.arguments import positive_number, task_name
 from gw_cli.bulk_command import operator
 from gw_cli.command import Json, Printed, command
 from gw_cli.commands.pause import report
@@ -46,7 +46,7 @@ LIMITS: Final = Shape(
 @for_each_shard()
 def limit(
     configuration: Configuration,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Task identifier")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Task identifier, or task:NAME as in gw pause")],
     running: Annotated[
         str | None, typer.Option("--running", metavar="N", help="At most N jobs at a time, across all workers")
     ] = None,
@@ -73,6 +73,7 @@ def limit(
         raise InvalidInputError("--off removes the whole limit; give it alone")
     if burst is not None and rate is None:
         raise InvalidInputError("--burst belongs to --rate; give both")
+    task = task_name(task)
     most = None if running is None else positive_number("--running", running, MAX_COUNT)
     count, period = (None, None) if rate is None else _rate(rate)
     together = None if burst is None else positive_number("--burst", burst, MAX_COUNT)

@@ -69,6 +69,42 @@ def test_an_unknown_name_causes_a_warning_and_is_paused_all_the_same(gw: CliProg
     assert gw("limit", "mail", "--running", "4").err == ""
 
 
+def test_what_a_result_names_can_be_given_to_the_next_command(gw: CliProgram, queue: Queue) -> None:
+    queue.ready("mail")
+
+    [limited] = gw("limit", "mail", "--running", "4", "--json").json
+    again = gw("limit", limited["target"], "--running", "2", "--json")
+    listed = gw("limits", "--json").json
+    off = gw("limit", limited["target"], "--off", "--json")
+
+    assert (limited["target"], again.json[0]["target"], again.err) == ("task:mail", "task:mail", "")
+    assert [(each["task"], each["running"]) for each in listed] == [("mail", 2)]
+    assert [each["target"] for each in off.json] == ["task:mail"]
+    assert gw("limits", "--json").json == []
+
+
+@pytest.mark.parametrize("target", ["queue:slow", "flag:f", "cron:nightly"])
+@pytest.mark.parametrize("command", [("limit", "{}", "--running", "4"), ("cleanup", "unused-tasks", "--keep", "{}")])
+def test_a_command_for_tasks_rejects_other_targets_and_changes_nothing(
+    command: tuple[str, ...], target: str, gw: CliProgram, queue: Queue
+) -> None:
+    queue.run("insert into _private_tasks (identifier) values ('unused')")
+
+    ended = gw(*(word.format(target) for word in command))
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"gw: '{target}' does not name a task; give NAME or task:NAME")
+    assert gw("limits", "--json").json == []
+    assert queue.rows("select identifier from graphile_worker._private_tasks")
+
+
+def test_a_task_with_a_colon_in_its_name_is_limited(gw: CliProgram, queue: Queue) -> None:
+    gw("limit", "task:queue:slow", "--running", "4")
+    gw("limit", "billing:invoice", "--running", "4")
+
+    assert sorted(each["task"] for each in gw("limits", "--json").json) == ["billing:invoice", "queue:slow"]
+
+
 def test_a_worker_that_does_not_confirm_is_named_and_fails_the_command(gw: CliProgram, queue: Queue) -> None:
     queue.heartbeat("gw-host-1")
 
