@@ -133,5 +133,6 @@ def report(done: Mapping[str, str], result: PauseResult, *, as_json: bool) -> Ex
     rows = [{"target": each, "result": what, "unconfirmed": unconfirmed} for each, what in done.items()]
     output.records(rows, CHANGED, as_json=as_json)
     for each in result.unconfirmed:
-        stderr.note(f"warning: worker {quoted(each)} has not confirmed it within 2 s; it may start further jobs")
+        doubt = "it may start further jobs, or may have died"
+        stderr.note(f"warning: worker {quoted(each)} has not confirmed it within 2 s; {doubt}")
     return ExitCode.FAILED if result.unconfirmed else ExitCode.OK

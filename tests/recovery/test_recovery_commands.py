@@ -152,3 +152,24 @@ def test_a_run_takes_over_from_a_killed_one(shell: Shell, ward: RecoveryFixture)
         running.end()
 
     assert (ward.jobs(), ward.held(), ward.workers()) == ([], [], [])
+
+
+def test_a_killed_worker_is_not_reported_as_one_that_ignores_pauses(shell: Shell, ward: RecoveryFixture) -> None:
+    shell.write("tasks/slow.py", "import time\n\ndef slow(payload):\n    time.sleep(600)\n")
+    job_id = ward.add("slow")
+    with shell.started("run") as running:
+        dead = wait_until(lambda: ward.job(job_id)["locked_by"], what="the job to be claimed")
+        running.send(signal.SIGKILL)
+        running.end()
+    paused = shell.gw("pause", "task:slow")
+    found = {
+        each["check"]: each for each in json.loads(shell.gw("doctor", "--json").out) if each["status"] != "warning"
+    }
+
+    assert re.search(rf"worker '{dead}' has not confirmed it .* or may have died", paused.err)
+    assert re.fullmatch(
+        rf"{dead} has not confirmed the pauses and limits, last heartbeat \d+s ago: it may .* or may have died",
+        found["pauses"]["message"],
+    )
+    assert "if its process still runs; otherwise" in found["pauses"]["fix"]
+    assert found["locks"]["message"] == "1 job is locked, none by a worker known to be dead"

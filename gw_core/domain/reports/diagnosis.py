@@ -155,8 +155,8 @@ class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Checks that need more rights than roles of these kinds have."""
     pauses: Sequence[Pause] = ()
     limits: Sequence[TaskLimit] = ()
-    unconfirmed_workers: Sequence[str] = ()
-    """Live workers that have not confirmed the pauses."""
+    unconfirmed_workers: Sequence[WorkerInfo] = ()
+    """Workers that may start jobs and have not confirmed the pauses."""
     groups: GroupStatus | None = None
     """None where groups were not checked."""
     history: HistoryStatus | None = None
@@ -366,14 +366,23 @@ def _pauses(facts: DoctorFacts) -> Found:
 
 
 def _unconfirmed(facts: DoctorFacts) -> Found:
-    if (facts.pauses or facts.limits) and facts.unconfirmed_workers:
-        message = f"{some(facts.unconfirmed_workers)} has not confirmed the pauses and limits and may ignore them"
-        yield ERROR, message, "restart it, with the newest version of gw"
+    if not (facts.pauses or facts.limits):
+        return
+    # A worker that was killed looks like one that hangs, until its heartbeat is old.
+    threshold = format_duration(RecoverySettings().sweep_threshold)
+    fix = (
+        "restart it with the newest version of gw if its process still runs; "
+        f"otherwise, a live worker or gw sweep recovers its jobs {threshold} after that heartbeat"
+    )
+    for each in facts.unconfirmed_workers:
+        age = _rounded(each.heartbeat_age or timedelta())
+        message = f"{each.id} has not confirmed the pauses and limits, last heartbeat {age} ago"
+        yield ERROR, f"{message}: it may ignore them, or may have died", fix
 
 
 def _locked_jobs(facts: DoctorFacts) -> str:
     locked = sum(each.jobs for each in facts.holders)
-    return f"{counted(locked, 'job is', 'jobs are')} locked, none by a dead worker"
+    return f"{counted(locked, 'job is', 'jobs are')} locked, none by a worker known to be dead"
 
 
 def _groups(facts: DoctorFacts) -> Found:

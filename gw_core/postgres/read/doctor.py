@@ -261,7 +261,8 @@ class Examination(QueueOperations, frozen=True):
     def _pauses(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
         pauses = [pause_of(*row) for row in visible_rows(connection, self.schema, "pause_list")]
         values = {"revision": None, "recent_seconds": STALE_AFTER.total_seconds()}
-        unconfirmed = [name for (name,) in visible_rows(connection, self.schema, "claim_rules_unconfirmed", values)]
+        names = {name for (name,) in visible_rows(connection, self.schema, "claim_rules_unconfirmed", values)}
+        unconfirmed = [worker for worker in list_heartbeats(connection, self.schema) if worker.id in names]
         return replace(facts, pauses=pauses, unconfirmed_workers=unconfirmed)
 
     def _history(self, connection: Connection, facts: DoctorFacts) -> DoctorFacts:
