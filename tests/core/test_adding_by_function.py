@@ -177,6 +177,7 @@ def test_jobs_of_an_identifier_that_no_worker_serves_are_reported(site: QueueFix
         return [found.message for found in site.client.doctor.findings() if found.check == "backlog"]
 
     assert backlog() == ["no job is overdue"]
+    site.run("update _private_jobs set created_at = created_at - interval '2 minutes'")
     with site.running({"reports/weekly": lambda: None}):
         [message] = wait_until(lambda: [each for each in backlog() if "no live worker" in each], what="the finding")
 

@@ -22,7 +22,8 @@ def backlog(site: MixedQueue) -> list[Finding]:
 @pytest.mark.parametrize("with_ours", [False, True], ids=["alone", "beside-ours"])
 def test_due_jobs_of_a_task_of_node_are_no_error_while_it_works(site: MixedQueue, with_ours: bool) -> None:
     node = Kind(NEWEST).node
-    with site.closed_gate(), node.running(site.url, {"by_node": WAITS["node"]}, "--poll-interval", "50", "--jobs", "1"):
+    # The gate opens first, so that the worker of Node, which waits for its job, ends.
+    with node.running(site.url, {"by_node": WAITS["node"]}, "--poll-interval", "50", "--jobs", "1"), site.closed_gate():
         site.wait_until_node_listens()
         for _ in range(2):
             waiting = site.client.add("by_node", {}, run_at=site.now() - timedelta(minutes=5))
