@@ -296,7 +296,8 @@ class ConsoleApp(App[Options]):
             self.drawn_phase = phase
             if phase.is_answered:
                 self.state.note(EntryKind.CONNECTION, f"connection {phase}", is_bad=phase is ConnectionPhase.STALE)
-            self.refresh_bindings()
+            if self.front is not None:
+                self.refresh_bindings()
 
     def draw_frame(self) -> None:
         if (screen := self.front) is not None:

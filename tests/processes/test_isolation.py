@@ -34,7 +34,12 @@ from gw_core.worker import timeouts
 def _no_process_is_left() -> Iterator[None]:
     yield
     process_pool.PROCESSES.end_idle()
-    wait_until(lambda: not process_pool.GROUPS._leaders)
+    wait_until(lambda: not leaders())
+
+
+def leaders() -> list[Any]:
+    """Return the processes that lead a group of processes of a task."""
+    return list(process_pool.GROUPS._leaders)
 
 
 def isolated(*functions: Callable[..., object], **options: Any) -> TaskRegistry:
@@ -440,7 +445,7 @@ def test_a_signal_for_every_process_is_for_the_worker(site: QueueFixture, number
     job_id = site.add("waits_for_the_stop")
     with site.running(isolated(theirs.waits_for_the_stop), notify_tasks_after=ms(0)) as running:
         waiting(running.log, "waiting")
-        for leader in tuple(process_pool.GROUPS._leaders):
+        for leader in leaders():
             os.kill(leader.pid, number)
         running.stop()
         (returned,) = running.recorded.of(JobReturned)

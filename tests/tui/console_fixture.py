@@ -166,6 +166,10 @@ class Console:
         """Wait until announcements of new jobs arrive."""
         await self.until(lambda: self.source.subscriptions)
 
+    def tick(self) -> None:
+        """Draw what the time has changed, as the console does twice a second."""
+        self.app._tick()
+
     async def refresh(self) -> None:
         """Query again, and wait until the screen has received the answer."""
         taken, shown = self.source.snapshots, self.state.snapshot

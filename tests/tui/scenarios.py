@@ -90,7 +90,7 @@ async def events(console: Console) -> None:
     app.state.note(EntryKind.JOBS, "31 jobs announced")
     app.state.note(EntryKind.CONNECTION, "the database is not available: terminating connection", is_bad=True)
     app.state.note(EntryKind.ACTION, "job 99189 retried")
-    app._tick()
+    console.tick()
     await console.shows("31 jobs announced")
     await console.press("g")  # what there was before may have had the cursor
 
@@ -145,12 +145,11 @@ async def no_schema(console: Console) -> None:
 
 
 async def stale(console: Console) -> None:
-    app = console.app
     await _fail(console, StatementTimeoutError("canceling statement due to statement timeout"))
     # Its list is late as well.
     await console.until(lambda: sum(each.kind == "error" for each in console.state.journal) == 2)
     console.state.clock = lambda: STILL + 120
-    app._tick()
+    console.tick()
     await console.shows("STALE: no answer for 120 s")
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from console_fixture import Console, run
+from console_fixture import STILL, Console, run
 from support.console_source import QueueSource
 from textual.widgets import Button, Input, TextArea
 
@@ -445,6 +445,22 @@ def test_acts_wait_while_the_database_is_away() -> None:
         assert console.is_on("jobs")
 
     run(scenario, filter=FAILED)
+
+
+def test_a_console_that_has_ended_draws_no_change_of_its_connection() -> None:
+    consoles: list[Console] = []
+
+    async def scenario(console: Console) -> None:
+        consoles.append(console)
+
+    run(scenario)
+    [ended] = consoles
+    ended.state.clock = lambda: STILL + 120
+    assert ended.app.drawn_phase == "live"
+
+    ended.tick()
+
+    assert ended.app.drawn_phase == "stale"
 
 
 def test_an_action_the_database_rejects_says_why() -> None:
