@@ -1,11 +1,13 @@
 """Every test of the console may show its queue, and a slow machine ends none of its statements and threads early."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from support.console_queue import relax_limits
 from support.relax_timeouts import relax_read_timeouts
+from textual._wait import SLEEP_GRANULARITY
 from textual.css.stylesheet import Stylesheet
 
 
@@ -29,4 +31,22 @@ def _styles_parsed_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "parse", parse_new)
+        yield
+
+
+async def _nothing_to_do(*_: float) -> None:
+    """Wait for timers of one frame, and until all has run that can run.
+
+    Textual waits for up to a second until the process is almost idle, also for threads that only query the database.
+    """
+    await asyncio.sleep(SLEEP_GRANULARITY)
+    while asyncio.get_running_loop()._ready:  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _threads_are_not_waited_for() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("app", "pilot"):
+            patch.setattr(f"textual.{module}.wait_for_idle", _nothing_to_do)
         yield
