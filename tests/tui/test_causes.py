@@ -408,8 +408,9 @@ def test_a_transaction_that_blocks_claims_is_the_first_alert_and_can_be_ended(
 
 
 @pytest.fixture
-def records_lock(queue: Queue) -> Iterator[psycopg.Connection[Any]]:
-    """A session that lets no action be recorded."""
+def records_lock(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> Iterator[psycopg.Connection[Any]]:
+    """A session that lets no action be recorded; the console waits for it for a short time only."""
+    monkeypatch.setattr("gw_core.postgres.road.bulk_actions.LOCK_TIMEOUT", timedelta(milliseconds=200))
     with psycopg.connect(queue.url, application_name="nightly") as locking:
         locking.execute("lock table graphile_worker._private_gw_actions in access exclusive mode")
         yield locking

@@ -276,14 +276,24 @@ def test_every_screen_fits_every_size() -> None:
     run(scenario)
 
 
+async def failed(console: Console, error: Exception, kind: str) -> None:
+    """Let the query of the screen in front fail; an answer that was under way may take the failure off again."""
+
+    def is_shown() -> bool:
+        screen: Any = console.app.screen
+        screen.show_failure(*classify_error(error))
+        return f"{kind}: {error}" in " ".join(console.text.replace("│", " ").split())
+
+    await console.until(is_shown)
+
+
 @pytest.mark.once
 def test_a_failure_is_shown_on_every_screen_and_goes_when_it_is_over() -> None:
     async def scenario(console: Console) -> None:
         for key in "23456":
             await console.press(key)
             await console.rows()
-            console.app.screen.show_failure(*classify_error(StatementTimeoutError("it took too long")))  # type: ignore[attr-defined]
-            await console.shows("slow: it took too long")
+            await failed(console, StatementTimeoutError("it took too long"), "slow")
             await console.refresh()
             await console.until(lambda: "slow:" not in console.text)
 
@@ -304,8 +314,7 @@ def test_a_missing_right_is_shown_with_its_remedy_on_every_screen(key: str) -> N
         if key == "enter":
             await console.press(key)
             await console.until(lambda: console.app.screen.SCREEN_ID == "job")  # type: ignore[attr-defined]
-        console.app.screen.show_failure(*classify_error(error))  # type: ignore[attr-defined]
-        await console.until(lambda: f"forbidden: {error}" in " ".join(console.text.replace("│", " ").split()))
+        await failed(console, error, "forbidden")
 
     run(scenario)
 
