@@ -23,7 +23,6 @@ from support.queue_fixture import in_time
 from gw_core import AsyncClient, Client
 from gw_core.errors import DatabaseUnavailableError, ResultTimeoutError
 from gw_core.front_ends import Database
-from gw_core.postgres.road import pauses
 
 TIMEOUT = timedelta(seconds=0.5)
 AT_MOST = 120.0
@@ -79,6 +78,13 @@ def with_methods(kinds: Iterable[Kind], methods: list[Method]) -> Iterator[tuple
         for method in methods:
             if number == 0 or str(method) in REPRESENTATIVES or profiles.IS_NIGHTLY:
                 yield kind, method
+
+
+@pytest.fixture(autouse=True)
+def _short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an answer be little later than its timeout."""
+    for module in ("read.history", "read.job_queries", "read.read_only", "road.cancel_requests", "road.pauses"):
+        monkeypatch.setattr(f"gw_core.postgres.{module}.ANSWER_GRACE", timedelta(seconds=0.2))
 
 
 @pytest.fixture
@@ -213,10 +219,7 @@ def test_a_result_without_an_answer_is_late_and_the_client_works_again(proxy: Da
             client.result(1, timeout=TIMEOUT)
 
 
-def test_a_call_on_the_caller_s_connection_does_not_close_it(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pauses, "ANSWER_GRACE", timedelta(seconds=0.2))
+def test_a_call_on_the_caller_s_connection_does_not_close_it(database_url: str) -> None:
     with Client(database_url) as client, Database(database_url).connect() as callers:
         with psycopg.connect(database_url) as other, ThreadPoolExecutor(1) as thread:
             client.pauses.pause("task:first", conn=other)  # which has not committed, so the next pause waits
