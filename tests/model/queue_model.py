@@ -412,6 +412,8 @@ class World:
         self.added: set[int] = set()
         self.waits: dict[int, tuple[list[int], str]] = {}
         """What each waiting job was added to wait for, and on what terms."""
+        self._had_failed: set[int] = set()
+        """Jobs that had failed permanently when an operator acted on them: they may be open again."""
         self.killed: list[WorkerPool] = []
         self.dropped: set[int] = set()
         self._finished_steps: set[int] = set()
@@ -529,6 +531,7 @@ class World:
         """Let an operator act on two neighbouring jobs."""
         ids = [row["id"] for row in self.run("select id from _private_jobs order by id")]
         if chosen := ids[which % max(1, len(ids)) :][:2]:
+            self._had_failed |= self._failed() & set(chosen)
             result = getattr(self.client.jobs, action)(chosen, by="an operator")
             if action == "complete":
                 self.dropped |= {each.id for each in result.changed}
@@ -736,9 +739,12 @@ class World:
                 self.complain(f"no event reports how {claim} was settled")
         self.raise_complaints()
 
+    def _failed(self) -> set[int]:
+        return {row["id"] for row in self.run("select id from _private_jobs where attempts >= max_attempts")}
+
     def _held(self) -> set[int]:
         """Return the jobs that wait for one that failed and holds them, or for such a job."""
-        failed = {row["id"] for row in self.run("select id from _private_jobs where attempts >= max_attempts")}
+        failed = self._failed()
         held: set[int] = set()
         for number, (after, on_failure) in sorted(self.waits.items()):
             if (on_failure == "hold" and not failed.isdisjoint(after)) or not held.isdisjoint(after):
@@ -832,7 +838,10 @@ class World:
     def _check_start(self, claim: Claim) -> None:
         """Check that all has ended that the job waits for."""
         after, on_failure = self.waits.get(claim.job_id, ([], ""))
-        if after and (still := self.run(STILL_OPEN, after, on_failure == "hold")):
+        is_held = on_failure == "hold"
+        if not is_held:
+            after = [each for each in after if each not in self._had_failed]
+        if after and (still := self.run(STILL_OPEN, after, is_held)):
             self.complain(f"{claim} started before these jobs that it waits for have ended: {still}")
 
     def _judge_end(self, claim: Claim, row: dict[str, Any]) -> None:
