@@ -67,10 +67,15 @@ class ActionOutcome(msgspec.Struct, frozen=True):
 
     @property
     def headline(self) -> str:
-        """What became of it, in a line."""
+        """What became of it, in a line; empty for a reading that failed, which changed nothing."""
+        if self.failure and self.action.reads_only:
+            return ""
         if isinstance(self.action, Restore) and self.untouched:
             return f"{self.so_far}; {self.untouched:,} not restored yet, U continues"
         if self.is_lost and self.untouched:
             return f"{self.so_far}; {self.untouched:,} unknown, gw actions shows what was done"
+        if self.is_lost and not self.action.ids:  # of which nothing is known
+            last = "the last change may be done, check before you repeat it"
+            return f"{self.so_far}; {last}" if self.result.done else last
         is_stopped = self.untouched and not self.failure
         return f"{self.so_far}; stopped, {self.untouched:,} not processed" if is_stopped else self.so_far

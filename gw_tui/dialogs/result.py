@@ -42,7 +42,7 @@ class ResultDialog(Framed[None]):
 
     def _content(self) -> Content:
         failure, skipped = self._outcome.failure, self._outcome.result.skipped
-        lines = [Content.styled(self._outcome.headline, "bold")]
+        lines = [Content.styled(headline, "bold")] if (headline := self._outcome.headline) else []
         if failure:
             lines.append(Content.styled(symbols.ALARM.before(sanitize.line(failure, 400)), "$error"))
         groups = _by_reason(skipped)

@@ -10,9 +10,27 @@ from console_fixture import STILL, Console, run
 from support.console_source import QueueSource
 from textual.widgets import Button, Input, TextArea
 
-from gw_core import JobState
+from gw_core import JobSpec, JobState
 from gw_core.errors import DatabaseUnavailableError
-from gw_tui.actions import Action, Add, Cancel, Complete, Fail, Reschedule, Result, Retry, Sweep, Unlock
+from gw_core.front_ends import CleanupTarget
+from gw_tui.actions import (
+    Action,
+    Add,
+    Cancel,
+    Cleanup,
+    Complete,
+    Fail,
+    Forget,
+    Pause,
+    Reschedule,
+    Result,
+    Resume,
+    Retry,
+    RunDoctor,
+    SetLimit,
+    Sweep,
+    Unlock,
+)
 
 FAILED = "state:failed"
 
@@ -477,6 +495,53 @@ def test_an_action_the_database_rejects_says_why() -> None:
         assert "0 jobs retried; 1 unknown" in console.text
         assert "\x1b" not in console.text
         assert any(entry.is_bad and "went away" in entry.words for entry in console.state.journal)
+
+    run(scenario, filter=FAILED)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        Add(spec=JobSpec(task="mail")),
+        Cleanup(target=CleanupTarget.UNUSED_TASKS),
+        Forget(identifier="nightly"),
+        Pause(target="task:mail"),
+        Resume(target="task:mail"),
+        SetLimit(task="mail", running=4),
+        Sweep(),
+        Unlock(workers=["gw-1"]),
+    ],
+    ids=lambda action: type(action).__name__,
+)
+def test_an_action_whose_answer_was_lost_may_be_done(action: Action) -> None:
+    async def scenario(console: Console) -> None:
+        await console.jobs()
+
+        def lose(_: Action) -> Result:
+            raise DatabaseUnavailableError("the server went away")
+
+        console.source.run = lose
+        console.app.action_runner.begin(action)  # type: ignore[attr-defined]
+        await console.reach("ResultDialog")
+        await console.shows("the last change may be done, check before you repeat it")
+        assert "went away" in console.text
+        assert f"0 {action.thing}" not in console.text
+
+    run(scenario, filter=FAILED)
+
+
+def test_a_reading_that_fails_shows_why_and_counts_nothing() -> None:
+    async def scenario(console: Console) -> None:
+        await console.jobs()
+
+        def lose(_: Action) -> Result:
+            raise DatabaseUnavailableError("the server went away")
+
+        console.source.run = lose
+        console.app.action_runner.begin(RunDoctor())  # type: ignore[attr-defined]
+        await console.reach("ResultDialog")
+        await console.shows("went away")
+        assert "0 jobs" not in console.text
 
     run(scenario, filter=FAILED)
 
