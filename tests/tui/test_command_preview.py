@@ -58,9 +58,9 @@ update _private_jobs set attempts = 3, last_error = 'slow', run_at = '2032-01-01
 update _private_jobs set attempts = 1, locked_at = now() - interval '1 hour', locked_by = 'dead'
  where key in ('running', 'last');
 update _private_job_queues set locked_at = now() - interval '1 hour', locked_by = 'dead' where queue_name = 'held';
-insert into _private_gw_workers (id, started_at, last_heartbeat_at, metadata) values
-  ('dead', now() - interval '2 hours', now() - interval '1 hour', '{"tasks": ["idle"]}'),
-  ('alive', now() - interval '2 hours', now() + interval '1 hour', '{"tasks": ["known"]}');
+insert into _private_gw_workers (id, started_at, last_heartbeat_at, claim_rules_revision, metadata) values
+  ('dead', now() - interval '2 hours', now() - interval '1 hour', 0, '{"tasks": ["idle"]}'),
+  ('alive', now() - interval '2 hours', now() + interval '1 hour', 2147483647, '{"tasks": ["known"]}');
 insert into _private_known_crontabs (identifier, known_since) values ('it''s old', '2026-01-01Z');
 insert into _private_gw_limits (task, most_running, field, set_by) values ('limited', 1, 'tenant', 'ann');
 insert into _private_gw_pauses (kind, name, paused_by) values ('task', 'it''s paused', 'ann');
