@@ -206,7 +206,7 @@ class ConsoleQueue(Rows):
     def _begin_others(self) -> None:
         for worker, age in WORKERS.items():
             host, pid = worker.rsplit("-", 2)[0].removeprefix("gw-"), int(worker.split("-")[3])
-            # They confirm whatever is paused or limited: an act would wait for them for two seconds.
+            # They confirm each pause and limit: otherwise a pause would wait for them for two seconds.
             self.run(
                 "insert into _private_gw_workers (id, started_at, last_heartbeat_at, host, pid, version,"
                 " claim_rules_revision) values (%s, %s, %s, %s, %s, '0.1.0', 2147483647)",
