@@ -208,6 +208,8 @@ class ConsoleApp(App[Options]):
     def _on_listen_state(self, message: ListenStateChanged) -> None:
         if self.state.is_listening and not message.is_listening:
             self.state.note(EntryKind.CONNECTION, f"LISTEN failed, polling only: {message.reason}", is_bad=True)
+        if message.is_listening and not self.state.is_listening:
+            self.state.note(EntryKind.CONNECTION, "LISTEN restored")
         self.state.is_listening = message.is_listening
 
     @on(ActionProgressed)

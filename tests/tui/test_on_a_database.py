@@ -121,7 +121,8 @@ def test_killed_connections_come_back_without_a_key(queue: Queue) -> None:
         queue.consoles("pg_terminate_backend(pid)")
         await console.until(lambda: len(set(queue.consoles()) - before) == 2)
         await live(console)
-        await console.until(lambda: any("LISTEN failed" in entry.words for entry in console.state.journal))
+        await console.until(lambda: any(entry.words == "LISTEN restored" for entry in console.state.journal))
+        assert any("LISTEN failed" in entry.words for entry in console.state.journal)
 
     play(queue.url, scenario)
 
