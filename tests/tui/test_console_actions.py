@@ -499,6 +499,17 @@ def test_an_action_the_database_rejects_says_why() -> None:
     run(scenario, filter=FAILED)
 
 
+async def lose_the_answer(console: Console, action: Action) -> None:
+    await console.jobs()
+
+    def lose(_: Action) -> Result:
+        raise DatabaseUnavailableError("the server went away")
+
+    console.source.run = lose
+    console.app.action_runner.begin(action)  # type: ignore[attr-defined]
+    await console.reach("ResultDialog")
+
+
 @pytest.mark.parametrize(
     "action",
     [
@@ -515,14 +526,7 @@ def test_an_action_the_database_rejects_says_why() -> None:
 )
 def test_an_action_whose_answer_was_lost_may_be_done(action: Action) -> None:
     async def scenario(console: Console) -> None:
-        await console.jobs()
-
-        def lose(_: Action) -> Result:
-            raise DatabaseUnavailableError("the server went away")
-
-        console.source.run = lose
-        console.app.action_runner.begin(action)  # type: ignore[attr-defined]
-        await console.reach("ResultDialog")
+        await lose_the_answer(console, action)
         await console.shows("the last change may be done, check before you repeat it")
         assert "went away" in console.text
         assert f"0 {action.thing}" not in console.text
@@ -532,14 +536,7 @@ def test_an_action_whose_answer_was_lost_may_be_done(action: Action) -> None:
 
 def test_a_reading_that_fails_shows_why_and_counts_nothing() -> None:
     async def scenario(console: Console) -> None:
-        await console.jobs()
-
-        def lose(_: Action) -> Result:
-            raise DatabaseUnavailableError("the server went away")
-
-        console.source.run = lose
-        console.app.action_runner.begin(RunDoctor())  # type: ignore[attr-defined]
-        await console.reach("ResultDialog")
+        await lose_the_answer(console, RunDoctor())
         await console.shows("went away")
         assert "0 jobs" not in console.text
 
