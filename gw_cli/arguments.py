@@ -59,8 +59,9 @@ def task_name(text: str) -> str:
     if kind == PauseKind.TASK and name:
         return name
     if kind in (PauseKind.QUEUE, PauseKind.FLAG, PauseKind.CRON) and name:
-        message = f"{quoted(text)} does not name a task; give NAME or task:NAME, such as {quoted(f'task:{text}')}"
-        raise InvalidInputError(f"{message} for a task with this colon in its name")
+        whole = quoted(f"task:{text}")
+        message = f"{quoted(text)} does not name a task; give NAME or task:NAME ({whole} for one with this name)"
+        raise InvalidInputError(message)
     return text
 
 
